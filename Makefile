@@ -1,0 +1,45 @@
+# `make demo` and `make test` are all a fresh machine needs: Python 3.11 with venv, and make.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN    := .venv/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test format bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.stamp-run  ## solve a Poisson problem: error, estimate, times and a picture
+	@$(BIN)/python examples/01_poisson.py
+
+test: .venv/.stamp-dev  ## lint, format check, types, tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/pytest
+
+format: .venv/.stamp-dev  ## format the code and repair what the linter can repair
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+
+bench: .venv/.stamp-run  ## measure speed, as ratios within one run
+	$(BIN)/python -m pdofm.cli bench
+
+clean:  ## remove the environment, the caches and what the demo wrote
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .jax_cache build dist out
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps make an installed environment free; a change of pyproject.toml installs anew.
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.stamp-run: pyproject.toml | .venv/bin/python
+	$(PIP) install -e .
+	@touch $@
+
+.venv/.stamp-dev: pyproject.toml | .venv/bin/python
+	$(PIP) install -e '.[dev]'
+	@touch .venv/.stamp-run $@

@@ -1,0 +1,249 @@
+"""From a problem, features and points to a least-squares system.
+
+One mechanism serves linear and nonlinear problems. At coefficients c the left side of a term, linearised, is
+
+    lhs(c + δ) ≈ lhs(c) + J δ,      J = d lhs / d c,
+
+one row of J per point and entry. Reverse mode over c, forward mode inside the operators: with u(z) = Σ cⱼ φⱼ(z) every
+derivative of u is a contraction of c with the same derivative of all features, so that J costs one forward pass of the
+features, whatever their number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pdofm._types import Key, Matrix, Points, Vector
+from pdofm.domain import Part
+from pdofm.errors import ProblemError
+from pdofm.features import Features
+from pdofm.problem import Problem, RightSide
+from pdofm.sampling import generator
+from pdofm.terms import Layout, LeftSide, Term
+
+Coefficients = Float[np.ndarray, "m C"]
+
+CHUNK_BYTES = 2**26
+"""Size of the largest block of rows that is assembled at once; temporaries take a small multiple of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A term at its collocation points."""
+
+    term: Term
+    right_side: RightSide
+    points: Points
+    normals: Float[np.ndarray, "n s"]
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The scaled system A δ ≈ b of all blocks, and what it was made from.
+
+    Row i of A is `scales[i]` times the gradient of the left side with respect to the coefficients, of norm equal to the
+    weight of its term; ``b = scales * (right - left)``. Columns run over features first: entry ``f * C + j`` is
+    component j of feature f, so that the leading columns are the space of the first features.
+    """
+
+    A: Matrix
+    left: Vector
+    right: Vector
+    scales: Vector
+    rows: dict[str, slice] = field(default_factory=dict)
+
+    @property
+    def b(self) -> Vector:
+        """The scaled right-hand side: minus the residual."""
+        return self.scales * (self.right - self.left)
+
+
+def collocate(problem: Problem, interior: int, boundary: int, *, sampling: str = "sobol", key: Key = 0) -> list[Block]:
+    """Collocation points for every term: `interior` for the equation, `boundary` shared by the conditions.
+
+    A condition gets points in proportion to the measure of its part, but at least half of an equal share: a small part
+    matters as much to the solution as a large one.
+    """
+    seeds = generator(key).integers(2**31, size=len(problem.terms))
+    parts = {t.name: t.on.measure for t in problem.terms if isinstance(t.on, Part)}
+    total = sum({id(t.on): parts[t.name] for t in problem.terms if t.name in parts}.values())
+    blocks = []
+    for term, seed in zip(problem.terms, seeds, strict=True):
+        if term.on is None:
+            points = problem.domain.sample(interior, sampling, key=int(seed))
+            normals = np.zeros_like(points)
+        elif isinstance(term.on, Part):
+            share = max(parts[term.name] / total, 0.5 / len(parts))
+            points, normals = term.on.sample(max(1, round(share * boundary)), sampling, key=int(seed))
+        else:
+            points = problem.given_points(term)
+            normals = np.zeros_like(points)
+        space = problem.domain.dim - problem.layout.has_time
+        blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
+    return blocks
+
+
+def with_terms(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]:
+    """The same points with other left sides."""
+    return [
+        Block(term, block.right_side, block.points, block.normals) for block, term in zip(blocks, terms, strict=True)
+    ]
+
+
+def thinned(block: Block, count: int) -> Block:
+    """The block at `count` of its points."""
+    keep = np.linspace(0, len(block.points) - 1, min(count, len(block.points))).astype(int)
+    return replace(block, points=block.points[keep], normals=block.normals[keep])
+
+
+def bucket(n: int) -> int:
+    """n rounded up to one of four sizes per power of two, so that few shapes are compiled."""
+    step = max(1, 2 ** (max(n - 1, 1).bit_length() - 3))
+    return -(-n // step) * step
+
+
+def _chunks(n: int, row_bytes: int):
+    """Slices of at most `CHUNK_BYTES`, and the padded size that each is evaluated at."""
+    size = max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
+    for start in range(0, n, size):
+        stop = min(start + size, n)
+        yield slice(start, stop), bucket(stop - start)
+
+
+def _padded(array: np.ndarray, size: int) -> Array:
+    """The array with its last row repeated up to `size` rows."""
+    return jnp.asarray(np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)]))
+
+
+@partial(jax.jit, static_argnames=("lhs", "layout"))
+def _linearise(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array):
+    """Left sides (n, k), their gradients over their norms (n, k, m * C), and the norms (n, k)."""
+
+    def at(z: Array, normal: Array):
+        def left(c: Array):
+            u = layout.fields(lambda y: features(y) @ c)
+            last = layout.fields(lambda y: features(y) @ jax.lax.stop_gradient(c))
+            value = lhs(u, last, layout.arguments(z), normal)
+            return value, value
+
+        gradient, value = jax.jacrev(left, has_aux=True)(coefficients)
+        gradient = gradient.reshape(value.size, -1)
+        norm = jnp.sqrt(jnp.sum(gradient**2, axis=1))
+        return value, gradient / jnp.where(norm == 0, 1.0, norm)[:, None], norm
+
+    return jax.vmap(at)(points, normals)
+
+
+def _entries(term: Term, layout: Layout, block: Block) -> int:
+    def left(z: Array, normal: Array) -> Array:
+        u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
+        return term.lhs(u, u, layout.arguments(z), normal)
+
+    shapes = [jax.ShapeDtypeStruct(a.shape[1:], jnp.float64) for a in (block.points, block.normals)]
+    return jax.eval_shape(left, *shapes).shape[0]
+
+
+@partial(jax.jit, static_argnames=("right_side", "layout"))
+def _right(right_side: RightSide, layout: Layout, points: Array, normals: Array) -> Array:
+    return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
+
+
+def right_values(layout: Layout, block: Block, entries: int) -> Float[np.ndarray, "n k"]:
+    """The right side of a block at its points."""
+    n = len(block.points)
+    size = bucket(n)
+    values = np.asarray(_right(block.right_side, layout, _padded(block.points, size), _padded(block.normals, size)))[:n]
+    if not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        what = "source" if block.term.on is None else f"value of condition {block.term.name!r}"
+        raise ProblemError(
+            f"The {what} is not finite at {len(bad)} of {n} points, for instance {values[bad[0]].tolist()} at "
+            f"{block.points[bad[0]].tolist()}. Check the function there, or use other points."
+        )
+    return np.broadcast_to(values, (n, entries))
+
+
+def assemble(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> System:
+    """The linearised system at `coefficients`, all blocks stacked, in chunks of points."""
+    entries = [_entries(block.term, layout, block) for block in blocks]
+    total = sum(len(block.points) * k for block, k in zip(blocks, entries, strict=True))
+    # Fortran order, so that LAPACK factors it in place.
+    A = np.empty((total, coefficients.size), order="F")
+    left, right, scales = (np.empty(total) for _ in range(3))
+    rows, start = {}, 0
+    for block, k in zip(blocks, entries, strict=True):
+        first = start
+        for here, size in _chunks(len(block.points), 8 * k * coefficients.size):
+            value, gradient, norm = _linearise(
+                block.term.lhs,
+                layout,
+                features,
+                jnp.asarray(coefficients),
+                _padded(block.points[here], size),
+                _padded(block.normals[here], size),
+            )
+            count = here.stop - here.start
+            at = slice(start, start + count * k)
+            norm = np.asarray(norm)[:count].reshape(-1)
+            np.multiply(np.asarray(gradient)[:count].reshape(count * k, -1), block.term.weight, out=A[at])
+            left[at] = np.asarray(value)[:count].reshape(-1)
+            scales[at] = block.term.weight / np.where(norm == 0, 1.0, norm)
+            start = at.stop
+        rows[block.term.name] = slice(first, start)
+        right[first:start] = right_values(layout, block, k).reshape(-1)
+        if not (np.isfinite(left[first:start]).all() and np.isfinite(scales[first:start]).all()):
+            raise ProblemError(
+                f"The left side of {block.term.name!r} is not finite at some of its points. "
+                "Check the operator for divisions by zero or roots of negative numbers there."
+            )
+    return System(A, left, right, scales, rows)
+
+
+@jax.jit
+def _evaluate(features, coefficients: Array, points: Array) -> Array:
+    return jax.vmap(lambda z: features(z) @ coefficients)(points)
+
+
+def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
+    """Σ cⱼ φⱼ at points, in chunks."""
+    out = np.empty((len(points), coefficients.shape[1]))
+    c = jnp.asarray(coefficients)
+    for here, size in _chunks(len(points), 8 * len(coefficients)):
+        out[here] = np.asarray(_evaluate(features, c, _padded(points[here], size)))[: here.stop - here.start]
+    return out
+
+
+@partial(jax.jit, static_argnames=("lhs", "layout"))
+def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array) -> Array:
+    """Left sides alone, (n, k)."""
+    u = layout.fields(lambda y: features(y) @ coefficients)
+    return jax.vmap(lambda z, normal: lhs(u, u, layout.arguments(z), normal))(points, normals)
+
+
+def nonlinear_terms(
+    layout: Layout, features: Features, blocks: Sequence[Block], system: System, coefficients: Coefficients
+) -> list[str]:
+    """The names of the terms that are not affine in the unknown: a random step from `coefficients` leaves the
+    linearisation there."""
+    step = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
+    found = []
+    for block in blocks:
+        count = min(len(block.points), 64)
+        args = (_padded(block.points[:count], 64), _padded(block.normals[:count], 64))
+        moved = np.asarray(_left(block.term.lhs, layout, features, jnp.asarray(coefficients + step), *args))[
+            :count
+        ].reshape(-1)
+        start = system.rows[block.term.name].start
+        at = slice(start, start + len(moved))
+        slope = system.A[at] / system.scales[at, None]
+        expected = system.left[at] + slope @ step.reshape(-1)
+        rounding = np.abs(moved) + np.abs(system.left[at]) + np.abs(slope) @ np.abs(step.reshape(-1))
+        if not np.max(np.abs(moved - expected)) <= 1e-10 * np.max(rounding):
+            found.append(block.term.name)
+    return found

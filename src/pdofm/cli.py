@@ -1,0 +1,125 @@
+"""The command line: ``pdofm list``, ``pdofm solve``, ``pdofm bench``."""
+
+import json
+import os
+import runpy
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import pdofm as pf
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Partial differential equations without a mesh.")
+console = Console(stderr=True)
+"""Everything that is said goes to standard error; standard output carries results only."""
+
+
+@app.command("list")
+def list_problems() -> None:
+    """List the problems that can be solved by name."""
+    for name in pf.zoo.names():
+        print(f"{name:18s} {pf.zoo.describe(name)}")
+
+
+@app.command()
+def solve(
+    problem: Annotated[str, typer.Argument(help="A name from 'pdofm list', or a Python file that defines `problem`.")],
+    features: Annotated[int | None, typer.Option(help="Number of features (per component).")] = None,
+    tol: Annotated[float | None, typer.Option(help="Relative error that is expected.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of features and points.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for a picture and a VTK file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
+) -> None:
+    """Solve a problem and report its error. Exit code 1 if the solution has not converged."""
+    stated = _problem(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)  # the report and the exit code say it
+        solution = pf.solve(stated, features, tol=tol, key=seed)
+    report: dict[str, Any] = {
+        "problem": stated.name,
+        "converged": solution.converged,
+        "reason": solution.reason,
+        "error_estimate": solution.error_estimate,
+        "features": solution.stats.features,
+        "rows": solution.stats.rows,
+        "rank": solution.stats.rank,
+        "seconds": solution.stats.seconds,
+    }
+    if stated.exact is not None:
+        errors = solution.errors()
+        report |= {"relative_l2": errors.relative_l2, "max_error": errors.max}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        solution.plot(out / f"{stated.name}.png")
+        report["picture"] = str(out / f"{stated.name}.png")
+        if stated.domain.dim <= 3:
+            solution.to_vtk(out / f"{stated.name}.vtu")
+    if as_json:
+        print(json.dumps(report))
+    else:
+        print(solution)
+        if "relative_l2" in report:
+            print(f"  true relative L2 error {report['relative_l2']:.1e}, maximum error {report['max_error']:.1e}")
+    raise typer.Exit(0 if solution.converged else 1)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="Benchmarks to run; all of them if omitted.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
+) -> None:
+    """Measure speed as ratios within one run."""
+    from pdofm import bench as benches
+
+    with console.status("measuring"):
+        rows = benches.run(names or [])
+    if as_json:
+        print(json.dumps(benches.as_json(rows)))
+        return
+    table = Table("benchmark", "case", "seconds", "ratio", "against")
+    for row in rows:
+        table.add_row(row.bench, row.case, f"{row.seconds:.4f}", f"{row.ratio:.2f}", row.against)
+    Console().print(table)
+
+
+def _problem(name: str) -> pf.Problem:
+    """A problem of the zoo, or the one that a user's file defines as `problem`."""
+    if not name.endswith(".py"):
+        return pf.zoo.get(name)
+    if not Path(name).is_file():
+        raise pf.errors.ProblemError(f"There is no file {name!r}. Give a Python file that defines `problem`, or a name.")
+    found = runpy.run_path(name).get("problem")
+    if not isinstance(found, pf.Problem):
+        raise pf.errors.ProblemError(
+            f"{name!r} must define a variable `problem` that is a pdofm.Problem; found {type(found).__name__}."
+        )
+    return found if found.name != "problem" else found.replace(name=Path(name).stem)
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled functions between processes: a second start of the same problem compiles nothing."""
+    import jax
+
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    jax.config.update("jax_compilation_cache_dir", str(base / "pdofm" / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def main() -> None:
+    """Run the command line; an error of pdofm is one line on standard error and exit code 2."""
+    use_compilation_cache()
+    try:
+        app()
+    except pf.errors.PdofmError as error:
+        console.print(f"[red]error:[/red] {error}", highlight=False)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Domains: where a problem lives, its boundary in named pieces with outward normals, and points in both."""
+
+from pdofm.domain.ball import Annulus, Ball, Disk, Shell
+from pdofm.domain.base import Domain, Part, Piece
+from pdofm.domain.box import Box, Interval
+from pdofm.domain.csg import Difference, Intersection, Union
+from pdofm.domain.polygon import Polygon
+from pdofm.domain.spacetime import SpaceTime
+
+__all__ = [
+    "Annulus",
+    "Ball",
+    "Box",
+    "Difference",
+    "Disk",
+    "Domain",
+    "Intersection",
+    "Interval",
+    "Part",
+    "Piece",
+    "Polygon",
+    "Shell",
+    "SpaceTime",
+    "Union",
+]

@@ -1,0 +1,116 @@
+"""Space-time cylinders: a domain in space times an interval of time."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pdofm._types import Normals, Points, Vector
+from pdofm.domain.base import MARGIN, Chart, Domain, Keep, Numbers, Part, Piece, between, finite_vector
+from pdofm.errors import DomainError
+from pdofm.sampling import UnitPoints
+
+
+class SpaceTime(Domain):
+    """`space` x (t0, t1), with `T` the pair (t0, t1), or a positive number for (0, T). Time is the last coordinate.
+
+    The boundary is the lateral one, `space.boundary` x (t0, t1), with the names of the pieces of space; the space at
+    one time is `at(t)`.
+    """
+
+    has_time = True
+
+    def __init__(self, space: Domain, T: Numbers):
+        if not isinstance(space, Domain):
+            raise DomainError(f"The space is {space!r}; expected a domain such as Interval(0, 1).")
+        if space.has_time:
+            raise DomainError(f"The space {space!r} has a time already; expected a domain in space only.")
+        times = finite_vector(np.append(0.0, T) if np.ndim(T) == 0 else T, "time of SpaceTime", dim=2)
+        if not times[0] < times[1]:
+            raise DomainError(f"The time of SpaceTime is {T!r}; expected a positive number or a pair t0 < t1.")
+        self.space = space
+        self.t0, self.t1 = float(times[0]), float(times[1])
+        self.lower = finite_vector(np.append(space.lower, self.t0), "lower corner")
+        self.upper = finite_vector(np.append(space.upper, self.t1), "upper corner")
+
+    @property
+    def is_box(self) -> bool:
+        return self.space.is_box
+
+    @cached_property
+    def measure(self) -> float:
+        return self.space.measure * (self.t1 - self.t0)
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        return tuple(self._lateral(piece) for piece in self.space.pieces)
+
+    def at(self, t: float | int) -> Part:
+        """The whole space at the time t; its normal is -e_t at t0, the way out, and e_t at any other time."""
+        time = float(finite_vector([t], "time")[0])
+        if not self.t0 <= time <= self.t1:
+            raise DomainError(f"The time is {t!r}; expected it between t0={self.t0:.6g} and t1={self.t1:.6g}.")
+        name, measure, ends = f"t={time:.6g}", self.space.measure, (True,) * self.space.dim
+        if self.space.is_box:
+            piece = Piece(name, measure, ends, _slice_chart(self, time))
+        else:
+            piece = _Slice(
+                name, measure, ends, _slice_chart(self, time), _in_space(_inside(self.space)), space=self.space
+            )
+        return Part((piece,), has_time=True)
+
+    @property
+    def initial(self) -> Part:
+        """The space at the time t0."""
+        return self.at(self.t0)
+
+    def candidates(self, u: UnitPoints) -> Points:
+        time = between(self.t0, self.t1, u[:, -1:])
+        return np.concatenate([self.space.candidates(u[:, :-1]), time], axis=1)
+
+    def _level(self, x: Points) -> Vector:
+        time = x[:, -1]
+        return np.minimum(self.space.level(x[:, :-1]), np.minimum(time - self.t0, self.t1 - time))
+
+    def _lateral(self, piece: Piece) -> Piece:
+        def chart(u: UnitPoints) -> tuple[Points, Normals]:
+            points, normals = piece.chart(u[:, :-1])
+            time = between(self.t0, self.t1, u[:, -1:])
+            return np.concatenate([points, time], axis=1), np.concatenate([normals, np.zeros_like(time)], axis=1)
+
+        measure = piece.measure * (self.t1 - self.t0)
+        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep))
+
+    def __repr__(self) -> str:
+        return f"SpaceTime({self.space!r}, ({self.t0:.6g}, {self.t1:.6g}))"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Slice(Piece):
+    """The space at one time, of a space that is not a box: clustered as the space is, not by parameter."""
+
+    space: Domain
+
+    def place(self, u: UnitPoints, kind: str, rng: np.random.Generator) -> tuple[Points, Normals]:
+        inside = self.space.place(u, kind, rng)
+        points, normals = self.chart(np.full_like(inside, 0.5))
+        points[:, :-1] = inside
+        return self.filtered(points, normals)
+
+
+def _slice_chart(domain: SpaceTime, time: float) -> Chart:
+    def chart(u: UnitPoints) -> tuple[Points, Normals]:
+        column = np.full((len(u), 1), time)
+        normals = np.zeros((len(u), domain.dim))
+        normals[:, -1] = -1.0 if time == domain.t0 else 1.0
+        return np.concatenate([domain.space.candidates(u), column], axis=1), normals
+
+    return chart
+
+
+def _inside(space: Domain) -> Keep:
+    return lambda points, normals: space.level(points) > MARGIN * space.size
+
+
+def _in_space(keep: Keep | None) -> Keep | None:
+    return None if keep is None else lambda points, normals: keep(points[:, :-1], normals[:, :-1])

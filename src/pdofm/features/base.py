@@ -1,0 +1,84 @@
+"""What a feature space is: a map from one point to the values of its m features."""
+
+import abc
+from math import prod
+from typing import Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import FeatureValues, Point
+from pdofm.errors import FeaturesError
+
+Corner = Float[np.ndarray, " d"] | Float[jax.Array, " d"]
+
+
+@runtime_checkable
+class HasBox(Protocol):
+    """Anything with a bounding box: a domain, or other features."""
+
+    @property
+    def lower(self) -> Corner: ...
+    @property
+    def upper(self) -> Corner: ...
+
+
+class Features(eqx.Module):
+    """A feature space on a box: ``features(x) -> (m,)`` for one point ``x`` of shape ``(d,)``.
+
+    Subclasses define ``values(y)`` on the reference cube [-1, 1]^d; the affine map from the box to the cube is applied
+    here, once, so that the position and the size of a domain do not matter. In space-time the last coordinate is the
+    time.
+    """
+
+    lower: eqx.AbstractVar[Corner]
+    upper: eqx.AbstractVar[Corner]
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates of a point."""
+        return self.lower.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number m of features."""
+        return jax.eval_shape(self.__call__, jax.ShapeDtypeStruct((self.dim,), jnp.result_type(float))).shape[0]
+
+    @abc.abstractmethod
+    def values(self, y: Point) -> FeatureValues:
+        """The features at a point of the reference cube."""
+
+    def __call__(self, x: Point) -> FeatureValues:
+        return self.values((x - (self.upper + self.lower) / 2) * (2 / (self.upper - self.lower)))
+
+
+def box_of(where: HasBox) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of the box that features are defined on; `where` is a domain or other features."""
+    if not isinstance(where, HasBox):
+        raise FeaturesError(
+            f"Features need a domain (or other features) to take their box from; got {type(where).__name__}. "
+            "Write for instance NetworkFeatures(pf.Box([0, 0], [1, 1]), width=500)."
+        )
+    return np.array(where.lower, dtype=np.float64), np.array(where.upper, dtype=np.float64)
+
+
+def check_count(what: str, value: int, least: int = 1) -> int:
+    """The integer `value`, or an error that names it."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise FeaturesError(f"{what} must be an integer of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def polynomial_degree(size: int, dim: int) -> float:
+    """The (real) total degree k at which the polynomials in `dim` variables have dimension `size`: C(k + d, d) = size.
+
+    It measures how finely that many features can resolve a domain, whatever the dimension.
+    """
+    low, high = 0.0, float(max(size, 1))
+    for _ in range(60):
+        k = (low + high) / 2
+        low, high = (k, high) if prod((k + i) / i for i in range(1, dim + 1)) < size else (low, k)
+    return high

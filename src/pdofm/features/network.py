@@ -1,0 +1,119 @@
+"""Features that are the last hidden layer of a network, untrained or trained."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from pdofm._types import FeatureValues, Key, Point
+from pdofm.errors import unknown_name
+from pdofm.features.base import Corner, Features, HasBox, box_of, check_count, polynomial_degree
+from pdofm.sampling import generator
+
+ACTIVATIONS = {
+    "tanh": jnp.tanh,
+    "tanh3": lambda z: jnp.tanh(z) ** 3,
+    "sin": jnp.sin,
+    "cos": jnp.cos,
+}
+
+INITIALISATIONS = ("default", "xavier", "kaiming", "uniform")
+
+
+def activation_of(name: str):
+    """The activation function of that name."""
+    if name not in ACTIVATIONS:
+        raise unknown_name("activation", name, ACTIVATIONS)
+    return ACTIVATIONS[name]
+
+
+def resolving_scale(size: int, dim: int) -> float:
+    """The first-layer scale at which a residual tanh³ network of that width just uses all of its features.
+
+    Too small a scale makes the features numerically dependent (the rank stays below m), too large a scale makes them
+    rough. In both cases digits are lost, and the best scale is where the numerical rank reaches m. Measured on the unit
+    cube in one, two and three dimensions, that point depends only on the degree k of the polynomials of the same
+    dimension, s ≈ 2 (k / 99)^1.7.
+    """
+    return 2.0 * (polynomial_degree(size, dim) / 99.0) ** 1.7
+
+
+class NetworkFeatures(Features):
+    """The m = `width` units of the last hidden layer of a network.
+
+    With ``residual=True`` (default) h ← W₀x + b₀, then `depth` times h ← σ(W h + b) + h; with ``residual=False`` a
+    plain fully connected network, h ← σ(W h + b) in each of its `depth` hidden layers, the first of them acting on x.
+
+    Initialisations:
+
+    - ``"default"``: W₀ ~ N(0, scale²) and b₀ such that the zero line of each unit passes through a random point of the
+      box; hidden weights N(0, 1/width), hidden biases N(0, 0.2²). `scale` defaults to `resolving_scale`. Untrained
+      features of this kind solve to many digits.
+    - ``"xavier"``, ``"kaiming"``: normal weights of variance 2/(in + out) and 2/in, zero biases. With zero biases every
+      feature of a residual tanh or tanh³ network is an odd function about the centre of the box: train before solving.
+    - ``"uniform"``: weights and biases U(-1, 1) in the first layer, U(-1, 1)/√width in the others.
+
+    `scale` multiplies the first layer of the last three (1 if omitted).
+    """
+
+    first: Float[Array, "m d"]
+    first_bias: Float[Array, " m"]
+    hidden: Float[Array, "blocks m m"]
+    hidden_bias: Float[Array, "blocks m"]
+    lower: Corner
+    upper: Corner
+    activation: str = eqx.field(static=True)
+    residual: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        domain: HasBox,
+        width: int = 500,
+        depth: int = 2,
+        *,
+        key: Key = 0,
+        activation: str = "tanh3",
+        residual: bool = True,
+        initialisation: str = "default",
+        scale: float | None = None,
+    ):
+        activation_of(activation)
+        if initialisation not in INITIALISATIONS:
+            raise unknown_name("initialisation", initialisation, INITIALISATIONS)
+        self.lower, self.upper = box_of(domain)
+        m, d = check_count("width", width), self.dim
+        blocks = check_count("depth", depth) - (0 if residual else 1)
+        rng = generator(key)
+        first, through = rng.standard_normal((m, d)), rng.uniform(-1, 1, (m, d))
+        hidden, hidden_bias = rng.standard_normal((blocks, m, m)), rng.standard_normal((blocks, m))
+        if initialisation == "default":
+            first *= resolving_scale(m, d) if scale is None else scale
+            first_bias = -np.sum(first * through, axis=1)
+            hidden, hidden_bias = hidden / np.sqrt(m), 0.2 * hidden_bias
+        else:
+            first_bias, hidden_bias = np.zeros(m), np.zeros((blocks, m))
+            if initialisation == "xavier":
+                first, hidden = first * np.sqrt(2 / (m + d)), hidden / np.sqrt(m)
+            elif initialisation == "kaiming":
+                first, hidden = first * np.sqrt(2 / d), hidden * np.sqrt(2 / m)
+            else:
+                first, first_bias = rng.uniform(-1, 1, (m, d)), rng.uniform(-1, 1, m)
+                hidden, hidden_bias = (rng.uniform(-1, 1, a.shape) / np.sqrt(m) for a in (hidden, hidden_bias))
+            first *= 1.0 if scale is None else scale
+        self.first, self.first_bias = jnp.asarray(first), jnp.asarray(first_bias)
+        self.hidden, self.hidden_bias = jnp.asarray(hidden), jnp.asarray(hidden_bias)
+        self.activation, self.residual = activation, residual
+
+    @property
+    def size(self) -> int:
+        return self.first.shape[0]
+
+    def values(self, y: Point) -> FeatureValues:
+        sigma = activation_of(self.activation)
+        h = self.first @ y + self.first_bias
+        if not self.residual:
+            h = sigma(h)
+        for weight, bias in zip(self.hidden, self.hidden_bias, strict=True):
+            new = sigma(weight @ h + bias)
+            h = new + h if self.residual else new
+        return h

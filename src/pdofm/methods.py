@@ -1,0 +1,248 @@
+"""Linear, Newton and Picard: what to do with the linearised system.
+
+All three solve the same system min ‖A δ - b‖ at the current coefficients. Linear takes one step from zero. Newton
+repeats it. Picard repeats it with the frozen operator, whose derivative leaves the last iterate out.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pdofm.assemble import Block, Coefficients, System, assemble, evaluate, nonlinear_terms, thinned, with_terms
+from pdofm.errors import SolveError
+from pdofm.features import Features
+from pdofm.lstsq import QR, Factorization, LeastSquares
+from pdofm.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method found, and how it went.
+
+    `factorization` is that of the last system and `projected` its projected right-hand side; `residual` is left minus
+    right side at the fitted points, with `rows` telling which entries belong to which term.
+    """
+
+    coefficients: Coefficients
+    factorization: Factorization
+    projected: np.ndarray
+    residual: np.ndarray
+    rows: dict[str, slice]
+    converged: bool
+    reason: str
+    steps: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def iteration_error(self) -> float:
+        """How far the iteration still is from its limit, relative to the solution: the sum of the steps to come, if
+        they keep shrinking as the last two did."""
+        if len(self.steps) < 2:
+            return self.steps[-1]["change"] if self.steps else 0.0
+        before, last = (step["change"] for step in self.steps[-2:])
+        rate = min(last / before, 0.99) if before > 0 else 0.0
+        return last * rate / (1 - rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Everything a method works with; `blocks[0]` is the equation."""
+
+    problem: Problem
+    features: Features
+    blocks: Sequence[Block]
+
+    def system(self, coefficients: Coefficients, blocks: Sequence[Block] | None = None) -> System:
+        """The linearised system at `coefficients`."""
+        return assemble(self.problem.layout, self.features, self.blocks if blocks is None else blocks, coefficients)
+
+    def zero(self) -> Coefficients:
+        """Coefficients of the zero function."""
+        return np.zeros((self.features.size, self.problem.layout.components))
+
+    def nonlinear_terms(self, system: System) -> list[str]:
+        """Terms that are not affine in the unknown; `system` is the one at zero."""
+        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, self.zero())
+
+    def values(self, coefficients: Coefficients) -> np.ndarray:
+        """The unknowns at some of the interior points."""
+        return evaluate(self.features, coefficients, self.blocks[0].points[:1024])
+
+
+class Method(ABC):
+    """How the coefficients are found."""
+
+    @abstractmethod
+    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
+        """Find the coefficients, given the system at zero and the names of the terms that are not linear."""
+
+
+DIRECT = QR(rcond=1e-15)
+ITERATED = QR(rcond=1e-14)
+"""Least squares inside an iteration: what is kept below 1e-14 is noise that changes from step to step and slows the
+convergence down."""
+
+
+@dataclass(frozen=True)
+class Linear(Method):
+    """One least-squares solve; refuses an operator or a condition that is not linear."""
+
+    lstsq: LeastSquares = DIRECT
+
+    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
+        if nonlinear:
+            raise SolveError(
+                f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of "
+                f"{setting.problem.name!r} is not "
+                "linear in the unknown. Use method=Newton(), or Picard() with a frozen operator."
+            )
+        factorization = self.lstsq.factor(system.A)
+        projected = factorization.project(system.b)
+        c = factorization.finish(projected)
+        residual = system.left + (system.A @ c) / system.scales - system.right
+        c = c.reshape(setting.zero().shape)
+        return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve")
+
+
+@dataclass(frozen=True)
+class Newton(Method):
+    """Gauss-Newton from the linearisation by automatic differentiation, with a backtracking line search on the scaled
+    residual.
+
+    Stops when a step changes the values of the unknowns by less than `rtol` relative to their size, or when the
+    residual no longer falls and the steps are below `stall` (the limit of the features or of rounding is reached).
+    `initial` is a start: coefficients of shape (m, C), or a Solution in the same features.
+    """
+
+    lstsq: LeastSquares = ITERATED
+    max_steps: int = 20
+    rtol: float = 1e-10
+    stall: float = 1e-6
+    initial: Any = None
+
+    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
+        c = _start(self.initial, setting.zero())
+        if c.any():
+            system = setting.system(c)
+
+        def advance(c: Coefficients, target: Coefficients, system: System) -> tuple[Coefficients, System]:
+            merit, length = np.linalg.norm(system.b), 1.0
+            while True:
+                new = c + length * (target - c)
+                moved = setting.system(new)
+                # A step is judged with the row scales that it was computed with.
+                residual = np.linalg.norm(system.scales * (moved.right - moved.left))
+                if residual <= merit * (1 - 1e-4 * length) or length < 1e-3:
+                    return new, moved
+                length /= 2
+
+        return _iterate(self, setting, c, system, advance)
+
+
+@dataclass(frozen=True)
+class Picard(Method):
+    """Fixed-point iteration: solve the linear problem ``operator(u, w, x) = source`` with w the last iterate, again and
+    again.
+
+    `operator` says what is frozen; without it the problem's `frozen_operator` is used. Anderson's acceleration combines
+    the last `memory` steps so that their combined change is smallest; ``memory=0`` is the plain iteration. The other
+    arguments are as in `Newton`.
+    """
+
+    operator: Callable[..., Any] | None = None
+    lstsq: LeastSquares = ITERATED
+    max_steps: int = 50
+    rtol: float = 1e-10
+    stall: float = 1e-6
+    memory: int = 10
+    initial: Any = None
+
+    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
+        blocks = with_terms(setting.blocks, setting.problem.frozen_terms(self.operator))
+        _check_frozen(setting, blocks)
+        c = _start(self.initial, setting.zero())
+        targets: list[Coefficients] = []
+        changes: list[np.ndarray] = []
+
+        def advance(c: Coefficients, target: Coefficients, system: System) -> tuple[Coefficients, System]:
+            targets.append(target)
+            changes.append((setting.values(target) - setting.values(c)).reshape(-1))
+            del targets[: -self.memory - 1], changes[: -self.memory - 1]
+            new = target
+            if len(changes) > 1:
+                # Weights that sum to one and make the combined change smallest, by least squares in the differences
+                # from the last.
+                differences = np.stack([changes[-1] - change for change in changes[:-1]], axis=1)
+                weights = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
+                new = target - sum(w * (target - old) for w, old in zip(weights, targets[:-1], strict=True))
+            return new, setting.system(new, blocks)
+
+        return _iterate(self, setting, c, setting.system(c, blocks), advance)
+
+
+def _start(initial: Any, zero: Coefficients) -> Coefficients:
+    if initial is None:
+        return zero
+    start = np.asarray(getattr(initial, "coefficients", initial), dtype=np.float64)
+    if start.shape != zero.shape:
+        raise SolveError(f"initial must have shape {zero.shape}, (features, components); got {start.shape}.")
+    return start
+
+
+def _check_frozen(setting: Setting, blocks: Sequence[Block]) -> None:
+    """The frozen operator must be the operator where both of its arguments agree."""
+    c = np.random.default_rng(0).standard_normal(setting.zero().shape) / np.sqrt(setting.features.size)
+    own, frozen = (setting.system(c, [thinned(which[0], 16)]).left for which in (setting.blocks, blocks))
+    if own.shape != frozen.shape or not np.max(np.abs(own - frozen)) <= 1e-8 * np.max(np.abs(own)):
+        raise SolveError(
+            "The frozen operator of Picard differs from the operator of the problem where both of its arguments are "
+            "the same function. "
+            "It must satisfy operator(u, u, x) = problem.operator(u, x)."
+        )
+
+
+Advance = Callable[[Coefficients, Coefficients, System], tuple[Coefficients, System]]
+"""From the coefficients, the solution of the linearised problem there, and its system: the next coefficients and the
+system at them."""
+
+
+def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system: System, advance: Advance) -> Outcome:
+    if method.max_steps < 1:
+        raise SolveError(f"max_steps must be at least 1; got {method.max_steps}.")
+    steps: list[dict[str, float]] = []
+    values = setting.values(c)
+    while True:
+        merit = float(np.linalg.norm(system.b))
+        factorization = method.lstsq.factor(system.A, overwrite=True)
+        # Solve for the new coefficients, not for the step: A c_new ≈ b + A c. Where features are nearly dependent the
+        # smallest solution is taken, and smallest steps would add up to coefficients so large that the residual drowns
+        # in rounding.
+        projected = factorization.project(system.b) + factorization.multiply(c.reshape(-1))
+        c, system = advance(c, factorization.finish(projected).reshape(c.shape), system)
+        old, values = values, setting.values(c)
+        change = float(np.linalg.norm(values - old) / max(np.linalg.norm(values), np.finfo(float).tiny))
+        steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
+        verdict = _verdict(method, steps, merit)
+        if verdict is not None:
+            converged, reason = verdict
+            residual = system.left - system.right
+            return Outcome(c, factorization, projected, residual, system.rows, converged, reason, steps)
+
+
+def _verdict(method: Newton | Picard, steps: list[dict[str, float]], merit: float) -> tuple[bool, str] | None:
+    """Whether to stop: (converged, why), or None to go on. `merit` is the residual before the last step."""
+    change, residual = steps[-1]["change"], steps[-1]["residual"]
+    if change <= method.rtol:
+        return True, f"the last step is below rtol = {method.rtol:g}"
+    if change <= method.stall and residual > 0.9 * merit:
+        return True, f"the residual no longer falls and the last step, {change:.0e}, is below stall = {method.stall:g}"
+    if not np.isfinite(residual) or not np.isfinite(change):
+        return False, "the iteration diverged: the residual is no longer finite"
+    if len(steps) == method.max_steps:
+        return (
+            False,
+            f"not converged in {method.max_steps} steps, the last of which moved the solution by {change:.0e}",
+        )
+    return None

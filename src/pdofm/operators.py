@@ -1,0 +1,90 @@
+"""Differential operators as transforms of functions, in forward mode.
+
+An unknown is any callable ``u(x)`` with ``x`` of shape ``(d,)`` (in space-time ``u(x, t)``), with a scalar or a vector
+value. Every operator takes such a function and returns another one with the same arguments, so that operators compose:
+``laplacian(laplacian(u))`` is the biharmonic operator. Space operators act on the first argument, `dt` on the second.
+
+Forward mode matters: a directional derivative of ``features(x) @ c`` is the same directional derivative of all features
+at once, contracted with ``c``; the derivative of an operator with respect to ``c`` then costs nothing beyond one
+forward pass (see `pdofm.assemble`).
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+Function = Callable[..., Array]
+
+
+def _along(u: Function, direction: Array, argument: int = 0) -> Function:
+    """The derivative of u along a direction of one of its arguments."""
+
+    def derivative(*args: Array) -> Array:
+        def of_argument(y: Array) -> Array:
+            return u(*args[:argument], y, *args[argument + 1 :])
+
+        at = jnp.asarray(args[argument])
+        return jax.jvp(of_argument, (at,), (jnp.asarray(direction, at.dtype),))[1]
+
+    return derivative
+
+
+def partial(u: Function, *axes: int) -> Function:
+    """The partial derivative of u along the given axes of x in turn: ``partial(u, 0, 1)`` is ∂²u/∂x₀∂x₁."""
+
+    def derivative(x: Array, *rest: Array) -> Array:
+        of_u = u
+        for axis in axes:
+            of_u = _along(of_u, jnp.eye(x.size, dtype=x.dtype)[axis])
+        return of_u(x, *rest)
+
+    return derivative
+
+
+def grad(u: Function) -> Function:
+    """The gradient: shape ``(d,)`` for a scalar u; for a vector u the Jacobian, entry ``[i, j]`` = ∂uᵢ/∂xⱼ."""
+
+    def gradient(x: Array, *rest: Array) -> Array:
+        columns = jax.vmap(lambda v: _along(u, v)(x, *rest))(jnp.eye(x.size, dtype=x.dtype))
+        return jnp.moveaxis(columns, 0, -1)
+
+    return gradient
+
+
+def div(u: Function) -> Function:
+    """The divergence of a vector function, Σ ∂uᵢ/∂xᵢ; of a matrix function row by row, Σⱼ ∂uᵢⱼ/∂xⱼ."""
+
+    def divergence(x: Array, *rest: Array) -> Array:
+        return jnp.trace(grad(u)(x, *rest), axis1=-2, axis2=-1)
+
+    return divergence
+
+
+def hessian(u: Function) -> Function:
+    """The Hessian, shape ``(d, d)``, behind the shape of u."""
+    return grad(grad(u))
+
+
+def laplacian(u: Function) -> Function:
+    """The Laplacian Σ ∂²u/∂xᵢ², of each component for a vector u."""
+
+    def sum_of_second_derivatives(x: Array, *rest: Array) -> Array:
+        def second(v: Array) -> Array:
+            return _along(_along(u, v), v)(x, *rest)
+
+        return jnp.sum(jax.vmap(second)(jnp.eye(x.size, dtype=x.dtype)), axis=0)
+
+    return sum_of_second_derivatives
+
+
+def dt(u: Function) -> Function:
+    """The time derivative ∂u/∂t of ``u(x, t)``."""
+    return _along(u, jnp.ones(()), argument=1)
+
+
+def normal_derivative(u: Function, normal: Float[Array, " d"]) -> Function:
+    """The derivative of u along ``normal``, ∇u·n."""
+    return _along(u, normal)

@@ -1,0 +1,288 @@
+"""A partial differential equation on a domain, with its conditions."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from functools import partial as bind
+from math import factorial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pdofm.conditions import BaseCondition, Context, call
+from pdofm.domain import Domain, Part, SpaceTime
+from pdofm.errors import ProblemError
+from pdofm.terms import Fields, Layout, LeftSide, Term, joined
+
+HIGHEST_ORDER = 6
+
+
+@dataclass(frozen=True)
+class _Operator:
+    function: Callable[..., Any]
+
+    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
+        return joined(self.function(u, *args))
+
+
+@dataclass(frozen=True)
+class _FrozenOperator:
+    function: Callable[..., Any]
+
+    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
+        return joined(self.function(u, w, *args))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """``operator(u, x) = source(x)`` in a domain, with conditions.
+
+    Args:
+        domain: where the equation holds; `SpaceTime` makes every user function take ``(x, t)``.
+        operator: ``operator(u, x)`` at one point; returns a scalar, or for a system a vector (or a tuple of scalars and
+        vectors, which are
+            joined) with one entry per equation. u is a function: differentiate it with `laplacian`, `grad`, …
+        source: a number or a function of the point, of the same shape. If omitted it follows from `exact`, and is 0
+        without that. conditions: at least one of `Dirichlet`, `Neumann`, `Robin`, `Periodic`, `Initial`, `Condition`.
+        unknowns: names and sizes in a system, ``{"v": 2, "p": 1}``: ``u.v(x)`` has shape (2,), ``u.p(x)`` is a scalar.
+        exact: the exact solution if it is known, as a function, in a system as a dictionary of functions. Sources and
+        data that are omitted
+            are computed from it.
+        frozen_operator: for `Picard`, the operator with the last iterate made explicit: ``frozen_operator(u, w, x)``,
+        linear in u and equal
+            to ``operator(u, x)`` for w = u.
+        name: how the problem is called in messages.
+    """
+
+    domain: Domain
+    operator: Callable[..., Any]
+    source: Any = None
+    conditions: Sequence[BaseCondition] = ()
+    unknowns: Mapping[str, int] | None = None
+    exact: Any = None
+    frozen_operator: Callable[..., Any] | None = None
+    name: str = "problem"
+
+    def __post_init__(self):
+        if not isinstance(self.domain, Domain):
+            raise ProblemError(
+                f"domain must be a Domain such as Box([0, 0], [1, 1]); got {type(self.domain).__name__}."
+            )
+        if not callable(self.operator):
+            raise ProblemError(
+                "operator must be a function such as lambda u, x: -laplacian(u)(x); got "
+                f"{type(self.operator).__name__}."
+            )
+        if self.unknowns is not None and (
+            not self.unknowns or any(not isinstance(k, str) or not k.isidentifier() for k in self.unknowns)
+        ):
+            raise ProblemError(f"unknowns must map names to sizes, as in {{'v': 2, 'p': 1}}; got {self.unknowns!r}.")
+        if isinstance(self.conditions, BaseCondition):
+            object.__setattr__(self, "conditions", (self.conditions,))
+        if not self.conditions:
+            raise ProblemError(
+                "The problem has no condition: its solution is not unique. Give for instance "
+                "conditions=[Dirichlet(0.0)]."
+            )
+        for condition in self.conditions:
+            if not isinstance(condition, BaseCondition):
+                raise ProblemError(f"conditions must be Dirichlet, Neumann, … objects; got {type(condition).__name__}.")
+            unknown = getattr(condition, "unknown", None)
+            if unknown is not None and unknown not in (self.unknowns or {}):
+                raise ProblemError(
+                    f"Condition {condition.name!r} is about the unknown {unknown!r}; this problem's unknowns are "
+                    f"{list(self.unknowns or {}) or 'one scalar (leave unknown= out)'}."
+                )
+        if self.exact is not None and self.unknowns is not None and not callable(self.exact):
+            missing = set(self.unknowns) ^ set(self.exact)
+            if missing:
+                raise ProblemError(
+                    f"exact must give a function for each of {list(self.unknowns)}; differing: {sorted(missing)}."
+                )
+        for term in self.terms:
+            self._check_shapes(term)
+            self._check_part(term)
+
+    def replace(self, **changes: Any) -> "Problem":
+        """A copy with other fields, for instance another `domain`, `source` or other `conditions`."""
+        return dataclasses.replace(self, **changes)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How unknowns and points are stored."""
+        unknowns = None if self.unknowns is None else tuple((name, int(size)) for name, size in self.unknowns.items())
+        return Layout(unknowns, isinstance(self.domain, SpaceTime))
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The equation and the conditions, with distinct names."""
+        terms = [Term("equation", _Operator(self.operator), self.source, None, 1.0)]
+        context = Context(self.domain, self.layout, self.exact is not None, self.orders)
+        for condition in self.conditions:
+            terms += condition.terms(context)
+        seen: dict[str, int] = {}
+        for i, term in enumerate(terms):
+            seen[term.name] = count = seen.get(term.name, 0) + 1
+            if count > 1:
+                terms[i] = dataclasses.replace(term, name=f"{term.name}-{count}")
+        return tuple(terms)
+
+    def frozen_terms(self, operator: Callable[..., Any] | None = None) -> tuple[Term, ...]:
+        """The terms with the operator in its frozen form, for Picard."""
+        operator = self.frozen_operator if operator is None else operator
+        if operator is None:
+            raise ProblemError(
+                "Picard needs to know what is frozen: give Picard(operator=lambda u, w, x: …) or "
+                "Problem(frozen_operator=…), "
+                "linear in u, with w the last iterate. For Navier-Stokes: grad(u.v)(x) @ w.v(x)."
+            )
+        # The source comes from the original operator: they agree only at w = u.
+        equation, *conditions = self.terms
+        equation = dataclasses.replace(equation, lhs=_FrozenOperator(operator))
+        return (equation, *conditions)
+
+    @cached_property
+    def exact_fields(self) -> Any:
+        """The exact solution as user functions see an unknown."""
+        if self.exact is None:
+            return None
+        return Fields(self.exact) if isinstance(self.exact, Mapping) else self.exact
+
+    def exact_values(self, points: np.ndarray) -> np.ndarray:
+        """All components of the exact solution at points (n, d), shape (n, C)."""
+        if self.exact is None:
+            raise ProblemError("The problem has no exact solution: give Problem(exact=…), or use error_estimate.")
+        return np.asarray(_exact_values(self.exact_fields_key, self.layout, jnp.asarray(points)))
+
+    @property
+    def exact_fields_key(self) -> "_Exact":
+        return _Exact(self.exact if callable(self.exact) else tuple(self.exact.items()))
+
+    def right_side(self, term: Term) -> "RightSide":
+        """The right side of a term: its own data, or what the exact solution gives."""
+        if term.rhs is None and self.exact is not None:
+            return _Manufactured(term.lhs, self.exact_fields_key)
+        return _Given(0.0 if term.rhs is None else term.rhs)
+
+    def orders(self, axis: int | None) -> tuple[int, ...]:
+        """The differential order of the operator in each component, along an axis of space, or in time (None)."""
+        return _orders(_Operator(self.operator), self.layout, self.domain, axis)
+
+    def _check_shapes(self, term: Term) -> None:
+        """Evaluate the term abstractly at one point: no arithmetic, but every shape error shows."""
+        layout, dim = self.layout, self.domain.dim
+        point = jax.ShapeDtypeStruct((dim,), jnp.float64)
+        space = jax.ShapeDtypeStruct((dim - layout.has_time,), jnp.float64)
+
+        def left(z: Array, normal: Array) -> Array:
+            u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
+            return term.lhs(u, u, layout.arguments(z), normal)
+
+        def right(z: Array, normal: Array) -> Array:
+            return self.right_side(term)(layout, layout.arguments(z), normal)
+
+        rows = jax.eval_shape(left, point, space).shape[0]
+        if term.name == "equation" and layout.unknowns is None and rows != 1:
+            raise ProblemError(
+                f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
+                "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
+            )
+        found = jax.eval_shape(right, point, space).shape[0]
+        if found not in (1, rows):
+            what = "source" if term.name == "equation" else f"value of condition {term.name!r}"
+            raise ProblemError(
+                f"The {what} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
+                "number."
+            )
+
+    def _check_part(self, term: Term) -> None:
+        """Points of a condition must lie in the closed domain."""
+        if term.on is None:
+            return
+        points = term.on.sample(64)[0] if isinstance(term.on, Part) else self.given_points(term)
+        outside = ~self.domain.contains(points, tol=1e-9 * self.domain.size)
+        if outside.any():
+            raise ProblemError(
+                f"Condition {term.name!r}: {outside.sum()} of {len(points)} points, for instance "
+                f"{points[outside][0].tolist()}, lie "
+                f"outside {self.domain!r}. Take the part from this domain: domain.boundary, domain.part(name) or "
+                "domain.boundary.where(predicate)."
+            )
+
+    def given_points(self, term: Term) -> np.ndarray:
+        """The points of a condition that is stated at points."""
+        points = np.asarray(term.on, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.domain.dim or len(points) == 0:
+            raise ProblemError(
+                f"Condition {term.name!r}: on= must be a part of the domain or points of shape (n, {self.domain.dim}); "
+                f"got an array of shape {points.shape}."
+            )
+        return points
+
+
+RightSide = Callable[[Layout, tuple[Array, ...], Array], Array]
+
+
+@dataclass(frozen=True)
+class _Exact:
+    """The exact solution, compared by value so that compiled functions are shared."""
+
+    functions: Any
+
+    def fields(self) -> Any:
+        return self.functions if callable(self.functions) else Fields(dict(self.functions))
+
+
+@dataclass(frozen=True)
+class _Manufactured:
+    lhs: LeftSide
+    exact: _Exact
+
+    def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
+        u = self.exact.fields()
+        return self.lhs(u, u, args, normal)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    value: Any
+
+    def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
+        return joined(call(self.value, args, normal) if callable(self.value) else self.value)
+
+
+@bind(jax.jit, static_argnums=(0, 1))
+def _exact_values(exact: _Exact, layout: Layout, points: Array) -> Array:
+    return jax.vmap(lambda z: joined(exact.fields()(*layout.arguments(z))))(points)
+
+
+@lru_cache(maxsize=64)
+def _orders(lhs: LeftSide, layout: Layout, domain: Domain, axis: int | None) -> tuple[int, ...]:
+    """The coefficient of ∂ᵏ/∂xₐᵏ in the operator, linearised about a smooth function, is its value at the monomial (y -
+    x)ₐᵏ / k!.
+
+    The order is the largest k with a coefficient that is not zero at some of a few points.
+    """
+    column = domain.dim - 1 if axis is None else axis
+
+    def coefficients(z: Array) -> Array:
+        def of(component: int, k: int) -> Array:
+            def value(amplitude: Array) -> Array:
+                def evaluate(y: Array) -> Array:
+                    base = 1.5 + jnp.sin(jnp.sum(y) + jnp.arange(1.0, layout.components + 1.0))
+                    monomial = (y[column] - z[column]) ** k / factorial(k)
+                    return base + amplitude * monomial * jnp.eye(layout.components)[component]
+
+                u = layout.fields(evaluate)
+                return lhs(u, u, layout.arguments(z), jnp.zeros(domain.dim - layout.has_time))
+
+            return jnp.max(jnp.abs(jax.jvp(value, (jnp.zeros(()),), (jnp.ones(()),))[1]))
+
+        return jnp.stack([jnp.stack([of(c, k) for k in range(HIGHEST_ORDER + 1)]) for c in range(layout.components)])
+
+    found = np.asarray(jax.jit(jax.vmap(coefficients))(jnp.asarray(domain.sample(5)))).max(axis=0)
+    return tuple(int(np.flatnonzero(row > 1e-12 * row.max())[-1]) if row.max() > 0 else 0 for row in found)

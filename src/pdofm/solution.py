@@ -1,0 +1,178 @@
+"""The answer: a function, with what is known about how wrong it is."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pdofm.assemble import Coefficients, evaluate
+from pdofm.errors import ProblemError
+from pdofm.features import Features
+from pdofm.metrics import max_error, relative_l2
+from pdofm.operators import grad
+from pdofm.problem import Problem
+from pdofm.terms import Layout, joined
+
+TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Root mean square of ``lhs(u) - rhs`` of one term, in its own units, at the fitted points and at points never used
+    in the fit."""
+
+    fitted: float
+    held_out: float
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors against the exact solution over uniformly spaced points; in a system the largest over the components."""
+
+    relative_l2: float
+    max: float
+    components: dict[str, "Errors"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """How the solution was found.
+
+    `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
+    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method.
+    """
+
+    rows: int
+    features: int
+    components: int
+    rank: int
+    condition: float
+    residuals: dict[str, Residual]
+    seconds: dict[str, float]
+    steps: list[dict[str, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The solution of a problem: ``u(x)`` for a point (d,), ``u(points)`` for many (n, d); in space-time also ``u(x,
+    t)``.
+
+    In a system ``u.v(points)`` is the unknown of that name, ``u(points)`` all components side by side.
+
+    Attributes:
+        error_estimate: estimated relative L2 error, known without an exact solution (see `pdofm.estimate`).
+        converged: False where the iteration did not converge or the estimate misses the tolerance; `reason` says which.
+    """
+
+    problem: Problem
+    features: Features
+    coefficients: Coefficients
+    error_estimate: float
+    converged: bool
+    reason: str
+    stats: Stats
+
+    def __call__(self, *points: Any) -> np.ndarray:
+        z, single = self._points(points)
+        values = evaluate(self.features, self.coefficients, z)
+        if self.problem.layout.unknowns is None:
+            values = values[:, 0]
+        return values[0] if single else values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        offsets = self.problem.layout.offsets
+        if name not in offsets:
+            raise AttributeError(
+                f"Solution has no attribute {name!r}; unknowns: {list(offsets) or 'one scalar, call u(x)'}."
+            )
+        start, size = offsets[name]
+        at = start if size == 1 else slice(start, start + size)
+        return lambda *points: self(*points)[..., at]
+
+    def gradient(self, *points: Any) -> np.ndarray:
+        """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
+        z, single = self._points(points)
+        values = np.asarray(
+            _gradients(self.problem.layout, self.features, jnp.asarray(self.coefficients), jnp.asarray(z))
+        )
+        return values[0] if single else values
+
+    def errors(self, points: Any = None) -> Errors:
+        """Relative L2 and maximum error against the exact solution.
+
+        ‖e‖ = sqrt(Σ|u - u*|² / Σ|u*|²) and max|u - u*|, over `points` or by default over a uniform grid of about 2000
+        (1D), 2500 (2D), 2744 (3D) points inside the domain.
+        """
+        problem = self.problem
+        count = TEST_POINTS.get(problem.domain.dim, 4096)
+        z = problem.domain.sample(count, "grid") if points is None else self._points((points,))[0]
+        truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
+        each = {
+            name: Errors(relative_l2(found[:, i], truth[:, i]), max_error(found[:, i], truth[:, i]))
+            for i, name in enumerate(problem.layout.component_names)
+        }
+        return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
+
+    def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
+        """A figure of the solution (and of its error where the exact solution is known), saved to `path` if given."""
+        from pdofm.plot import plot_solution
+
+        return plot_solution(self, path, **options)
+
+    def to_vtk(self, path: str | PathLike, **options: Any) -> None:
+        """Write the solution for ParaView: ``.vtu`` or any other format of meshio."""
+        from pdofm.export import write_vtk
+
+        write_vtk(self, path, **options)
+
+    def __repr__(self) -> str:
+        stats = self.stats
+        components = f" x {stats.components} components" if stats.components > 1 else ""
+        space = f"{stats.features} features{components}, {stats.rows} rows, rank {stats.rank}"
+        verdict = "converged" if self.converged else f"NOT CONVERGED: {self.reason}"
+        lines = [
+            f"Solution of {self.problem.name!r}: {space}",
+            f"  estimated relative error {self.error_estimate:.1e}, {verdict}",
+        ]
+        for name, residual in stats.residuals.items():
+            lines.append(f"  residual of {name}: {residual.fitted:.1e} fitted, {residual.held_out:.1e} held out")
+        lines.append("  seconds: " + ", ".join(f"{phase} {s:.2f}" for phase, s in stats.seconds.items()))
+        return "\n".join(lines)
+
+    def _points(self, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:
+        """Points (n, d) from what the user gave, and whether it was a single one."""
+        dim = self.problem.domain.dim
+        if len(given) == 2 and self.problem.layout.has_time:
+            x, t = (np.asarray(g, dtype=np.float64) for g in given)
+            shape = np.broadcast_shapes(x.shape[:-1], t.shape)
+            x, t = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(t, shape)
+            z = np.concatenate([x, t[..., None]], axis=-1)
+        elif len(given) == 1:
+            z = np.asarray(given[0], dtype=np.float64)
+            z = z[None] if z.ndim == 0 and dim == 1 else z
+        else:
+            expected = "(points) or (x, t)" if self.problem.layout.has_time else "(points)"
+            raise ProblemError(f"A solution is called as u{expected}; got {len(given)} arguments.")
+        if z.ndim not in (1, 2) or z.shape[-1] != dim:
+            raise ProblemError(
+                f"Points have shape {z.shape}; expected ({dim},) for one point or (n, {dim}) for many in "
+                f"{self.problem.domain!r}."
+            )
+        return np.atleast_2d(z), z.ndim == 1
+
+
+@partial(jax.jit, static_argnames=("layout",))
+def _gradients(layout: Layout, features: Features, coefficients: Array, points: Array) -> Array:
+    def at(z: Array) -> Array:
+        u = layout.fields(lambda y: features(y) @ coefficients)
+        scalar = layout.unknowns is None
+        return grad(u if scalar else lambda *args: joined(u(*args)))(*layout.arguments(z))
+
+    return jax.vmap(at)(points)

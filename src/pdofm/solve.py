@@ -1,0 +1,174 @@
+"""solve(): validate, choose defaults, run a method, wrap the answer."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
+
+import numpy as np
+
+from pdofm._types import Key
+from pdofm.assemble import collocate
+from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError
+from pdofm.estimate import estimate_error
+from pdofm.features import Features, NetworkFeatures
+from pdofm.features.base import polynomial_degree
+from pdofm.methods import Linear, Method, Newton, Outcome, Setting
+from pdofm.problem import Problem
+from pdofm.sampling import generator
+from pdofm.solution import Residual, Solution, Stats
+
+SIZES = {1: 100, 2: 500, 3: 1200}
+SIZES_OF_SYSTEMS = {1: 100, 2: 300, 3: 600}
+LARGEST_SIZE = 1500
+
+ACCEPTABLE = 1e-2
+"""Without a tolerance a solution counts as converged if its estimated relative error is below this: two digits."""
+
+
+def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
+    """The features that `solve` takes by itself: an untrained residual network of that width on the domain's box."""
+    if size is None:
+        sizes = SIZES if problem.layout.components == 1 else SIZES_OF_SYSTEMS
+        size = sizes.get(problem.domain.dim, LARGEST_SIZE)
+    return NetworkFeatures(problem.domain, width=size, key=key)
+
+
+def default_counts(problem: Problem, size: int) -> tuple[int, int]:
+    """How many points: four per feature inside; on the boundary four per degree of freedom of polynomials of the same
+    dimension there."""
+    dim = problem.domain.dim
+    degree = polynomial_degree(size, dim)
+    on_a_face = prod((degree + i) / i for i in range(1, dim))
+    return 4 * size, int(min(4 * 2 * dim * on_a_face, 3 * size))
+
+
+def solve(
+    problem: Problem,
+    features: Features | int | None = None,
+    *,
+    method: Method | None = None,
+    points: int | None = None,
+    boundary_points: int | None = None,
+    sampling: str = "sobol",
+    tol: float | None = None,
+    key: Key = 0,
+) -> Solution:
+    """Solve a problem by least squares over features.
+
+    Args:
+        problem: what to solve.
+        features: the space to solve in; a number asks for that many features (per component) of the default family,
+        which
+            `default_features` makes.
+        method: `Linear`, `Newton` or `Picard`, each with its least-squares solver, as in ``Linear(lstsq=SVD())``; by
+        default Linear if the
+            problem is linear, else Newton.
+        points, boundary_points: how many collocation points inside and on all parts with conditions together; see
+        `default_counts`. sampling: "sobol", "random", "grid" or "clustered".
+        tol: the relative error that the answer is expected to have; if the estimate misses it, the solution says that
+        it has not converged,
+            with a warning. Without it two digits are expected.
+        key: seed of features and points.
+    """
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"solve() takes a Problem; got {type(problem).__name__}.")
+    seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
+    if features is None or isinstance(features, int | np.integer):
+        features = default_features(problem, features, seeds[0])
+    if not isinstance(features, Features):
+        raise FeaturesError(
+            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
+        )
+    _check_fit(problem, features)
+    size = features.size
+    interior, boundary = default_counts(problem, size)
+    interior = interior if points is None else points
+    boundary = boundary if boundary_points is None else boundary_points
+    clock = _Clock()
+    with clock("points"):
+        blocks = collocate(problem, interior, boundary, sampling=sampling, key=seeds[1])
+        held_out = collocate(problem, max(size, 64), max(boundary // 4, 16), sampling="random", key=seeds[2])
+    setting = Setting(problem, features, blocks)
+    rows = sum(len(block.points) for block in blocks)
+    if rows < size:
+        raise SolveError(
+            f"Fewer rows than features: {rows} points for {size} features. Use more points (points=, boundary_points=) "
+            "or fewer features."
+        )
+    with clock("assemble"):
+        system = setting.system(setting.zero())
+        nonlinear = setting.nonlinear_terms(system)
+    if method is None:
+        method = Newton() if nonlinear else Linear()
+    with clock("solve"):
+        outcome = method.run(setting, system, nonlinear)
+    with clock("estimate"):
+        estimate = estimate_error(problem, features, outcome, held_out)
+    unseen = estimate.system
+    residuals = {
+        name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
+        for name, rows in outcome.rows.items()
+    }
+    stats = Stats(
+        rows=len(outcome.residual),
+        features=size,
+        components=problem.layout.components,
+        rank=outcome.factorization.rank,
+        condition=outcome.factorization.condition,
+        residuals=residuals,
+        seconds=clock.seconds,
+        steps=outcome.steps,
+    )
+    converged, reason = _judge(outcome, estimate.relative_error, tol)
+    if not converged:
+        warnings.warn(
+            f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
+        )
+    return Solution(problem, features, outcome.coefficients, estimate.relative_error, converged, reason, stats)
+
+
+def _judge(outcome: Outcome, estimate: float, tol: float | None) -> tuple[bool, str]:
+    accepted = ACCEPTABLE if tol is None else tol
+    if not outcome.converged:
+        return False, outcome.reason
+    if not estimate <= accepted:
+        return (
+            False,
+            f"the estimated relative error {estimate:.1e} is above {accepted:g}; use more features",
+        )
+    return True, outcome.reason
+
+
+def _check_fit(problem: Problem, features: Features) -> None:
+    domain = problem.domain
+    if features.dim != domain.dim:
+        raise FeaturesError(
+            f"The features are defined in {features.dim} dimensions, the domain {domain!r} has {domain.dim}. "
+            "Make features on this domain."
+        )
+    slack = 1e-9 * domain.size
+    lower, upper = np.asarray(features.lower), np.asarray(features.upper)
+    if (domain.lower < lower - slack).any() or (domain.upper > upper + slack).any():
+        raise FeaturesError(
+            f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
+            "Make features on this domain, or on a box that contains it."
+        )
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+class _Clock:
+    """Seconds per phase."""
+
+    def __init__(self):
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] = time.perf_counter() - start

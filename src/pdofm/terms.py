@@ -1,0 +1,115 @@
+"""How unknowns look to user functions, and the terms that a problem consists of.
+
+A point is stored as one vector ``z``; user functions see it as ``(x,)``, or as ``(x, t)`` in space-time. The values of
+all unknowns are stored as one vector of components; user functions see a function ``u(x)``, or ``u.v(x)`` and
+``u.p(x)`` in a system.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pdofm.domain import Part
+from pdofm.errors import unknown_name
+
+Evaluate = Callable[[Array], Array]
+"""From a stored point (d,) to all components (C,)."""
+
+
+class Fields:
+    """The unknowns of a system, as functions: ``u.v(x)`` has shape (2,) for ``unknowns={"v": 2}``; ``u(x)`` joins all
+    of them."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Array]]):
+        self._functions = dict(functions)
+
+    def __getattr__(self, name: str) -> Callable[..., Array]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._functions:
+            raise AttributeError(str(unknown_name("unknown of the problem", name, self._functions)))
+        return self._functions[name]
+
+    def __call__(self, *args: Array) -> Array:
+        return jnp.concatenate([jnp.atleast_1d(f(*args)) for f in self._functions.values()])
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names and sizes of the unknowns, and whether the last coordinate is a time."""
+
+    unknowns: tuple[tuple[str, int], ...] | None
+    has_time: bool
+
+    @property
+    def components(self) -> int:
+        """Number of scalar components of all unknowns together."""
+        return 1 if self.unknowns is None else sum(size for _, size in self.unknowns)
+
+    @property
+    def component_names(self) -> list[str]:
+        """A name per component: ``u``, or ``v[0], v[1], p``."""
+        if self.unknowns is None:
+            return ["u"]
+        return [n if size == 1 else f"{n}[{i}]" for n, size in self.unknowns for i in range(size)]
+
+    @property
+    def offsets(self) -> dict[str, tuple[int, int]]:
+        """First component and number of components of each unknown of a system."""
+        found, at = {}, 0
+        for name, size in self.unknowns or ():
+            found[name] = (at, size)
+            at += size
+        return found
+
+    def arguments(self, z: Array) -> tuple[Array, ...]:
+        """A stored point as the arguments of user functions."""
+        return (z[:-1], z[-1]) if self.has_time else (z,)
+
+    def point(self, args: tuple[Array, ...]) -> Array:
+        """The arguments of user functions as a stored point."""
+        return jnp.concatenate([args[0], jnp.reshape(args[1], (1,))]) if self.has_time else args[0]
+
+    def fields(self, evaluate: Evaluate) -> Any:
+        """The unknowns as user functions see them."""
+        if self.unknowns is None:
+            return lambda *args: evaluate(self.point(args))[0]
+
+        def function(start: int, size: int) -> Callable[..., Array]:
+            if size == 1:
+                return lambda *args: evaluate(self.point(args))[start]
+            return lambda *args: evaluate(self.point(args))[start : start + size]
+
+        return Fields({name: function(*at) for name, at in self.offsets.items()})
+
+
+def joined(value: Any) -> Array:
+    """What a user function returned at a point, as one vector: a scalar, a vector, or a tuple of these."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    return jnp.concatenate([jnp.ravel(jnp.asarray(p, dtype=jnp.result_type(float))) for p in parts])
+
+
+Where = Part | np.ndarray | Array | list | None
+"""Where a term holds: on a part of the domain, at given points (n, d), or (None) in the whole interior."""
+
+LeftSide = Callable[[Any, Any, tuple[Array, ...], Array], Array]
+"""``lhs(u, w, args, normal) -> (k,)``: u the unknown, w the last iterate (held fixed by Picard), args the point as (x,)
+or (x, t).
+
+A left side is compared by value: two equal ones share one compiled function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """``lhs(u) = rhs`` at the points of a part of the domain; each of its k rows counts `weight`
+    times."""
+
+    name: str
+    lhs: LeftSide
+    rhs: Any
+    on: Where
+    weight: float

@@ -1,0 +1,50 @@
+"""Hostile numerics: what a user may only meet by accident, the tests meet on purpose."""
+
+import os
+import sys
+import zlib
+from pathlib import Path
+
+os.environ["MPLBACKEND"] = "Agg"  # read by matplotlib when it is first imported, in subprocesses too
+
+import hypothesis
+import jax
+import jaxtyping
+import pytest
+
+if "pdofm" in sys.modules:
+    raise RuntimeError("pdofm was imported before tests/conftest.py; its annotations would go unchecked.")
+jaxtyping.install_import_hook("pdofm", "beartype.beartype")
+
+import pdofm  # noqa: F401
+
+if not jax.config.jax_enable_x64:
+    raise RuntimeError("`import pdofm` did not switch float64 on; call jax.config.update in pdofm/__init__.py.")
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pdofm" / "jax"
+jax.config.update("jax_compilation_cache_dir", str(_CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+# The first example compiles and the others do not, so a deadline would measure the compiler.
+hypothesis.settings.register_profile("pdofm", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("pdofm")
+
+_SESSION_SEED = os.environ.get("PDOFM_TEST_SEED", "0")
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A seed of the test's own: the same in every run, another one for another PDOFM_TEST_SEED; shown on failure."""
+    return zlib.crc32(f"{_SESSION_SEED}:{request.node.nodeid}".encode())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    report = yield
+    drawn = getattr(item, "funcargs", {}).get("seed")
+    if report.failed and drawn is not None:
+        report.sections.append(("Seed", f"seed = {drawn} with PDOFM_TEST_SEED={_SESSION_SEED}"))
+    return report

@@ -1,0 +1,240 @@
+"""Who imports whom: a module imports only those above it in `LAYERS`, and nothing slow before it is needed."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import pdofm
+
+PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
+
+LAYERS = [
+    *("_types", "errors", "sampling", "operators", "metrics", "domain", "terms", "conditions", "problem", "features"),
+    *("assemble", "lstsq", "pretrain", "methods", "estimate", "solution", "solve", "plot", "export"),
+    *("zoo", "experiments", "bench", "cli", "__init__"),
+]
+
+# Applications stand on the public face of the package, like any user's script.
+APPLICATIONS = {"experiments", "bench", "cli"}
+PUBLIC_ONLY = {"experiments", "cli"}
+PUBLIC_MODULES = {"metrics", "plot", "zoo", "errors"}
+
+# What is solved and what it is solved with: they meet in assemble and pretrain.
+STRANGERS = [{"problem", "features"}, {"conditions", "features"}, {"terms", "features"}]
+LAZILY_UPWARD = {"solution": {"plot", "export"}}
+
+SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str  # dotted, below the package: "features.base"; "" for the package itself
+    is_package: bool
+    tree: ast.Module
+
+    @property
+    def layer(self) -> str:
+        return self.name.split(".")[0] or "__init__"
+
+
+@dataclass(frozen=True)
+class Import:
+    module: Module
+    target: str  # absolute dotted name, with the imported name where there is one: "scipy.stats.qmc"
+    line: int
+    lazy: bool  # inside a function
+    type_only: bool  # under `if TYPE_CHECKING:`
+
+    @property
+    def layer(self) -> str | None:
+        """The layer that is imported, or None for another package."""
+        package, *rest = self.target.split(".")
+        if package != "pdofm":
+            return None
+        return rest[0] if rest and is_module(rest[0]) else "__init__"
+
+    def __str__(self) -> str:
+        return f"pdofm.{self.module.name}".rstrip(".") + f", line {self.line}: imports {self.target}"
+
+
+def is_module(name: str) -> bool:
+    return name in LAYERS or (PACKAGE / f"{name}.py").exists() or (PACKAGE / name / "__init__.py").exists()
+
+
+def read_module(name: str, is_package: bool, source: str) -> Module:
+    return Module(name, is_package, ast.parse(source))
+
+
+def read_package() -> list[Module]:
+    modules = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        inside = parts[-1] == "__init__"
+        modules.append(read_module(".".join(parts[:-1] if inside else parts), inside, path.read_text("utf-8")))
+    return modules
+
+
+def imports(module: Module) -> Iterator[Import]:
+    def visit(node: ast.AST, lazy: bool, type_only: bool) -> Iterator[Import]:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module, alias.name, node.lineno, lazy, type_only)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield Import(module, f"{absolute(module, node)}.{alias.name}", node.lineno, lazy, type_only)
+        lazy = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        guarded = isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, lazy, type_only or (guarded and child in node.body))
+
+    return visit(module.tree, lazy=False, type_only=False)
+
+
+def absolute(module: Module, node: ast.ImportFrom) -> str:
+    if node.level == 0:
+        return node.module or ""
+    here = ["pdofm", *filter(None, module.name.split("."))]
+    base = here[: len(here) - (node.level - module.is_package)]
+    return ".".join([*base, *filter(None, [node.module])])
+
+
+def layer_errors(module: Module) -> Iterator[str]:
+    for one in imports(module):
+        here, there = module.layer, one.layer
+        if there is None or there == here:
+            continue
+        if {here, there} in STRANGERS:
+            yield f"{one}; {here} and {there} never import each other"
+        elif there not in LAYERS:
+            yield f"{one}; {there} has no place in LAYERS, give it one"
+        elif there == "__init__":
+            if here not in APPLICATIONS:
+                yield f"{one}; only {sorted(APPLICATIONS)} import from the package itself"
+        elif here == "__init__":
+            if there in APPLICATIONS:
+                yield f"{one}; the package does not import its applications"
+        elif LAYERS.index(there) > LAYERS.index(here) and not (one.lazy and there in LAZILY_UPWARD.get(here, ())):
+            yield f"{one}, which is below {here}"
+
+
+def public_errors(module: Module) -> Iterator[str]:
+    """What an application takes that is not public: modules by import, names by import or by `pf.name`."""
+    if module.layer not in PUBLIC_ONLY:
+        return
+    public = set(getattr(pdofm, "__all__", [])) | PUBLIC_MODULES
+    aliases = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            aliases |= {alias.asname or "pdofm" for alias in node.names if alias.name == "pdofm"}
+    for one in imports(module):
+        _, *names = one.target.split(".")
+        if one.layer is None or one.layer in APPLICATIONS or not names:
+            continue
+        if names[0] not in public or any(name.startswith("_") for name in names) or is_hidden(names):
+            yield f"{one}, which is not public"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            dunder = node.attr.startswith("__") and node.attr.endswith("__")
+            if node.attr not in public and not dunder:
+                yield f"pdofm.{module.name}, line {node.lineno}: uses pdofm.{node.attr}, which is not public"
+
+
+def is_hidden(names: list[str]) -> bool:
+    """True for `pdofm.solve.solve`: the first name is public as a function, but here it means the module."""
+    return len(names) > 1 and names[0] not in PUBLIC_MODULES
+
+
+def slow_errors(module: Module) -> Iterator[str]:
+    for one in imports(module):
+        slow = next((name for name in SLOW if f"{one.target}.".startswith(f"{name}.")), None)
+        if slow is None or one.type_only:
+            continue
+        if not one.lazy:
+            yield f"{one} at module level; import {slow} inside the function that needs it"
+        elif slow == "matplotlib" and not (
+            module.name == "plot" or (module.layer == "experiments" and "figure" in module.name)
+        ):
+            yield f"{one}; only plot, and the figures of experiments, use matplotlib"
+
+
+MODULES = read_package()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
+def test_a_module_imports_only_what_stands_above_it(module):
+    assert module.layer in LAYERS, f"pdofm.{module.name} has no place in LAYERS; give it one."
+    assert list(layer_errors(module)) == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
+def test_applications_use_public_names_only(module):
+    assert list(public_errors(module)) == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
+def test_slow_packages_are_imported_where_they_are_used(module):
+    assert list(slow_errors(module)) == []
+
+
+def test_importing_pdofm_does_not_load_what_only_some_users_need():
+    unwanted = ["matplotlib", "scipy.stats", "shapely", "meshio", "typer"]
+    code = f"import sys, pdofm; print([name for name in {unwanted} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# The checks must be able to fail.
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "source", "message"),
+    [
+        (layer_errors, "errors", "from .metrics import gram", "imports pdofm.metrics.gram, which is below errors"),
+        (layer_errors, "errors", "def f():\n    from pdofm import metrics", "line 2: imports pdofm.metrics"),
+        (layer_errors, "domain.base", "from ..metrics import gram", None),
+        (layer_errors, "domain.base", "from .csg import Union\nfrom . import csg", None),
+        (layer_errors, "sampling", "from .metrics import gram", "which is below sampling"),
+        (layer_errors, "features.base", "from ..domain import Box", None),
+        (layer_errors, "features.base", "import pdofm.errors", None),
+        (layer_errors, "features.base", "import pdofm", "import from the package itself"),
+        (layer_errors, "features.base", "from ..problem import Problem", "never import each other"),
+        (layer_errors, "problem", "def f():\n    from .features import Chebyshev", "never import each other"),
+        (layer_errors, "solution", "def f():\n    from . import plot\n    from .export import to_vtk", None),
+        (layer_errors, "solution", "from . import plot", "which is below solution"),
+        (layer_errors, "solution", "def f():\n    from .zoo import get", "which is below solution"),
+        (layer_errors, "__init__", "from . import metrics", None),
+        (layer_errors, "__init__", "from .cli import main", "does not import its applications"),
+        (layer_errors, "cli", "import pdofm as pf", None),
+        (public_errors, "cli", "from pdofm import metrics\nfrom pdofm.metrics import gram", None),
+        (public_errors, "cli", "from pdofm.errors import PdofmError", None),
+        (public_errors, "cli", "from pdofm._types import Points", "which is not public"),
+        (public_errors, "cli", "from .metrics import _norm", "which is not public"),
+        (public_errors, "cli", "import pdofm as pf\npf._secret", "uses pdofm._secret"),
+        (public_errors, "experiments.runner", "from .tables import _row\nimport numpy", None),
+        (public_errors, "metrics", "from ._types import Points", None),
+        (slow_errors, "sampling", "from scipy.stats import qmc", "at module level"),
+        (slow_errors, "sampling", "from scipy import stats", "at module level"),
+        (slow_errors, "sampling", "def f():\n    from scipy import stats", None),
+        (slow_errors, "sampling", "from scipy import linalg", None),
+        (slow_errors, "plot", "import matplotlib.pyplot as plt", "at module level"),
+        (slow_errors, "plot", "def f():\n    import matplotlib.pyplot as plt", None),
+        (slow_errors, "experiments.figures", "def f():\n    import matplotlib.pyplot as plt", None),
+        (slow_errors, "solution", "def f():\n    import matplotlib", "only plot"),
+        (slow_errors, "domain.polygon", "if TYPE_CHECKING:\n    import shapely", None),
+        (slow_errors, "domain.polygon", "if not TYPE_CHECKING:\n    import shapely", "at module level"),
+        (slow_errors, "domain.polygon", "try:\n    import shapely\nexcept ImportError:\n    pass", "at module level"),
+    ],
+)
+def test_the_checks_find_what_they_look_for(check, name, source, message):
+    module = read_module("" if name == "__init__" else name, name == "__init__", source)
+    found = list(check(module))
+    if message is None:
+        assert found == []
+    else:
+        assert len(found) == 1
+        assert message in found[0]
