@@ -9,15 +9,27 @@ jax.config.update(
 from pdofm import errors, metrics, zoo  # noqa: E402
 from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime  # noqa: E402
-from pdofm.features import Features, NetworkFeatures, RandomFeatures  # noqa: E402
+from pdofm.features import (  # noqa: E402
+    Chebyshev,
+    Concatenate,
+    Features,
+    Fourier,
+    Functions,
+    HardDirichlet,
+    NetworkFeatures,
+    PartitionOfUnity,
+    RandomFeatures,
+    TransNet,
+    load,
+    save,
+)
 from pdofm.lstsq import QR, SVD  # noqa: E402
 from pdofm.methods import Linear, Newton, Picard  # noqa: E402
 from pdofm.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.problem import Problem  # noqa: E402
 from pdofm.solution import Solution  # noqa: E402
-from pdofm.solve import solve  # noqa: E402
-
-__version__ = "0.1.0"
+from pdofm.solve import solve, tune_scale  # noqa: E402
+from pdofm.version import __version__  # noqa: E402
 
 __all__ = [
     "QR",
@@ -25,17 +37,23 @@ __all__ = [
     "Annulus",
     "Ball",
     "Box",
+    "Chebyshev",
+    "Concatenate",
     "Condition",
     "Dirichlet",
     "Disk",
     "Domain",
     "Features",
+    "Fourier",
+    "Functions",
+    "HardDirichlet",
     "Initial",
     "Interval",
     "Linear",
     "NetworkFeatures",
     "Neumann",
     "Newton",
+    "PartitionOfUnity",
     "Periodic",
     "Picard",
     "Polygon",
@@ -45,15 +63,20 @@ __all__ = [
     "Shell",
     "Solution",
     "SpaceTime",
+    "TransNet",
+    "__version__",
     "div",
     "dt",
     "errors",
     "grad",
     "hessian",
     "laplacian",
+    "load",
     "metrics",
     "normal_derivative",
     "partial",
+    "save",
     "solve",
+    "tune_scale",
     "zoo",
 ]

@@ -64,23 +64,34 @@ class System:
         return self.scales * (self.right - self.left)
 
 
-def collocate(problem: Problem, interior: int, boundary: int, *, sampling: str = "sobol", key: Key = 0) -> list[Block]:
+def collocate(
+    problem: Problem,
+    interior: int,
+    boundary: int,
+    *,
+    features: Features | None = None,
+    sampling: str = "sobol",
+    key: Key = 0,
+) -> list[Block]:
     """Collocation points for every term: `interior` for the equation, `boundary` shared by the conditions.
 
     A condition gets points in proportion to the measure of its part, but at least half of an equal share: a small part
-    matters as much to the solution as a large one.
+    matters as much to the solution as a large one. Terms that the features add get points at the same density; those
+    that they impose are left out.
     """
-    seeds = generator(key).integers(2**31, size=len(problem.terms))
-    parts = {t.name: t.on.measure for t in problem.terms if isinstance(t.on, Part)}
-    total = sum({id(t.on): parts[t.name] for t in problem.terms if t.name in parts}.values())
+    own = [t for t in problem.terms if features is None or t.kind != features.imposes]
+    terms = [*own, *(() if features is None else features.extra_terms(problem.domain))]
+    measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
+    total = sum(measures.values())
     blocks = []
-    for term, seed in zip(problem.terms, seeds, strict=True):
+    for term, seed in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
         if term.on is None:
             points = problem.domain.sample(interior, sampling, key=int(seed))
             normals = np.zeros_like(points)
         elif isinstance(term.on, Part):
-            share = max(parts[term.name] / total, 0.5 / len(parts))
-            points, normals = term.on.sample(max(1, round(share * boundary)), sampling, key=int(seed))
+            share = term.on.measure / (total or term.on.measure)
+            least = 0.5 / len(measures) if term.name in measures else 0.0
+            points, normals = term.on.sample(max(1, round(max(share, least) * boundary)), sampling, key=int(seed))
         else:
             points = problem.given_points(term)
             normals = np.zeros_like(points)
@@ -127,8 +138,8 @@ def _linearise(lhs: LeftSide, layout: Layout, features, coefficients: Array, poi
 
     def at(z: Array, normal: Array):
         def left(c: Array):
-            u = layout.fields(lambda y: features(y) @ c)
-            last = layout.fields(lambda y: features(y) @ jax.lax.stop_gradient(c))
+            u = layout.fields(lambda y: features.combine(y, c))
+            last = layout.fields(lambda y: features.combine(y, jax.lax.stop_gradient(c)))
             value = lhs(u, last, layout.arguments(z), normal)
             return value, value
 
@@ -207,7 +218,7 @@ def assemble(layout: Layout, features: Features, blocks: Sequence[Block], coeffi
 
 @jax.jit
 def _evaluate(features, coefficients: Array, points: Array) -> Array:
-    return jax.vmap(lambda z: features(z) @ coefficients)(points)
+    return jax.vmap(lambda z: features.combine(z, coefficients))(points)
 
 
 def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
@@ -222,7 +233,7 @@ def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Fl
 @partial(jax.jit, static_argnames=("lhs", "layout"))
 def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array) -> Array:
     """Left sides alone, (n, k)."""
-    u = layout.fields(lambda y: features(y) @ coefficients)
+    u = layout.fields(lambda y: features.combine(y, coefficients))
     return jax.vmap(lambda z, normal: lhs(u, u, layout.arguments(z), normal))(points, normals)
 
 

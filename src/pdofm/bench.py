@@ -1,4 +1,4 @@
-"""Speed, as ratios that are measured in one run: to the arithmetic that a task needs at least, never in seconds alone."""
+"""Speed, as ratios that are measured in one run, never as seconds alone."""
 
 import os
 import platform
@@ -59,8 +59,8 @@ def _products(rows: int, width: int) -> Callable[[], Any]:
 def bench_assembly() -> list[Row]:
     """The least-squares matrix of the Laplacian, 1024 points x 500 features of a residual network of depth 2.
 
-    The least arithmetic: the first hidden layer sees the values only (n rows; the first derivatives of its input are the
-    same at all points), the second one values, two first derivatives and the Laplacian (4 n rows).
+    The least arithmetic: the first hidden layer sees the values only (n rows; the first derivatives of its input are
+    the same at all points), the second one values, two first derivatives and the Laplacian (4 n rows).
     """
     square = pf.Box([-1, -1], [1, 1])
     problem = pf.Problem(square, lambda u, x: -pf.laplacian(u)(x), source=1.0, conditions=[pf.Dirichlet(0.0)])

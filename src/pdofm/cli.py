@@ -92,7 +92,7 @@ def _problem(name: str) -> pf.Problem:
     if not name.endswith(".py"):
         return pf.zoo.get(name)
     if not Path(name).is_file():
-        raise pf.errors.ProblemError(f"There is no file {name!r}. Give a Python file that defines `problem`, or a name.")
+        raise pf.errors.ProblemError(f"There is no file {name!r}. Give a file that defines `problem`, or a name.")
     found = runpy.run_path(name).get("problem")
     if not isinstance(found, pf.Problem):
         raise pf.errors.ProblemError(

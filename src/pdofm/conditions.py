@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -162,7 +162,8 @@ class Dirichlet(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
-        return [self._term(problem, _Value(self.unknown), self.value)]
+        term = self._term(problem, _Value(self.unknown), self.value)
+        return [replace(term, kind="value") if self.on is None and self.unknown is None else term]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,16 @@
 """How wrong is the answer, when no exact solution is known?
 
-Compare with coarser solutions, in the spaces of the first 95, 90 and 80 % of the features. They are free: the leading
-block of R belongs to the leading columns of A. Two things are learned from them.
+Compare with coarser solutions, in spaces of leading features. They are free: the leading block of R belongs to the
+leading columns of A. Three things are learned from them.
 
 - Leaving out the last 5 % of the features moves the solution by about its own error, whether resolution or rounding
   limits it.
 - The residual at points that were not fitted tells how badly the equation is violated, but not what that means for the
   solution: the ratio of error to residual depends on the problem. A coarse solution calibrates it. Its error is known,
-  for it is nearly the distance to the fine solution, and so is its residual: error(fine) ≈ residual(fine) · ‖u_fine -
-  u_coarse‖ / residual(coarse).
+  for it is nearly the distance to the fine solution, and so is its residual:
+  error(fine) ≈ residual(fine) · ‖u_fine - u_coarse‖ / residual(coarse).
+- Where the error falls slowly, like m^-p (a singularity, an unresolved layer), all of these are too small. The distances
+  of the solutions with half and with 70 % of the features give p, and e(m) = distance(m/2) / (2^p - 1).
 
 The estimate is the largest of these numbers, and of what an iteration that stopped still lacks.
 """
@@ -23,8 +25,10 @@ from pdofm.features import Features
 from pdofm.methods import Outcome
 from pdofm.problem import Problem
 
-NEAR, COARSE = 0.95, (0.8, 0.9)
-"""Fractions of the features for the distance and for the calibration of the residual."""
+NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
+"""Fractions of the features for the distance, for the calibration of the residual, and for the rate."""
+
+SLOWEST_RATE = 0.25
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,31 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
     points = held_out[0].points
     fine, fine_values = float(np.linalg.norm(system.b)), evaluate(features, c, points)
     sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
-    numbers = [outcome.iteration_error]
-    for fraction in (NEAR, *COARSE):
-        columns = max(1, int(fraction * len(c))) * c.shape[1]
-        coarse = factored.coarse(outcome.projected, columns).reshape(c.shape)
+    distances, calibrated = {}, []
+    for fraction in (NEAR, *CALIBRATING, *SLOW):
+        kept = max(1, int(np.searchsorted(features.ranks, fraction)))
+        coarse = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
         # In a system the component that moved most counts, as in Solution.errors.
-        distance = float(np.max(np.linalg.norm(evaluate(features, coarse, points) - fine_values, axis=0) / sizes))
-        residual = float(np.linalg.norm(system.b - system.A @ (coarse - c).reshape(-1)))
-        numbers.append(distance if fraction == NEAR or residual == 0 else distance * fine / residual)
+        moved = np.linalg.norm(evaluate(features, coarse, points) - fine_values, axis=0) / sizes
+        distances[fraction] = float(np.max(moved))
+        if fraction in CALIBRATING:
+            residual = float(np.linalg.norm(system.b - system.A @ (coarse - c).reshape(-1)))
+            calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
+    numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
     return Estimate(float(np.max(numbers)), system)
+
+
+def _slow_error(distances: dict[float, float]) -> float:
+    """The error of the fine solution if errors fall like m^-p, with p from the distances of two coarse ones; else 0."""
+    half, more = (distances[fraction] for fraction in SLOW)
+    if half == 0 or distances[NEAR] > 0.15 * half:
+        return 0.0  # the coarse solutions are as good as the fine one: rounding limits all of them, no rate to see
+
+    def ratio(p: float) -> float:
+        return (SLOW[1] ** -p - 1) / (SLOW[0] ** -p - 1)
+
+    low, high = SLOWEST_RATE, 50.0
+    for _ in range(50):  # the ratio falls with p
+        middle = (low + high) / 2
+        low, high = (middle, high) if ratio(middle) > more / half else (low, middle)
+    return half / (SLOW[0] ** -low - 1)

@@ -111,7 +111,7 @@ class Factorization:
     method: LeastSquares
     reflectors: Matrix
     tau: Float[np.ndarray, " cols"]
-    triangle: Matrix
+    triangle: Float[np.ndarray, "cols cols"]
     scale: Float[np.ndarray, " cols"]
     inverse: Any
 

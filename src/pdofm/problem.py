@@ -203,8 +203,13 @@ class Problem:
         """Points of a condition must lie in the closed domain."""
         if term.on is None:
             return
-        points = term.on.sample(64)[0] if isinstance(term.on, Part) else self.given_points(term)
-        outside = ~self.domain.contains(points, tol=1e-9 * self.domain.size)
+        if isinstance(term.on, Part):
+            # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.
+            points, normals = term.on.sample(64)
+            outside = ~self.domain.contains(points - 1e-7 * self.domain.size * normals)
+        else:
+            points = self.given_points(term)
+            outside = ~self.domain.contains(points, tol=1e-9 * self.domain.size)
         if outside.any():
             raise ProblemError(
                 f"Condition {term.name!r}: {outside.sum()} of {len(points)} points, for instance "

@@ -43,6 +43,7 @@ class Errors:
 class Stats:
     """How the solution was found.
 
+    `held_out` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
     has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method.
     """
@@ -53,6 +54,7 @@ class Stats:
     rank: int
     condition: float
     residuals: dict[str, Residual]
+    held_out: float
     seconds: dict[str, float]
     steps: list[dict[str, float]]
 
@@ -127,7 +129,7 @@ class Solution:
         return plot_solution(self, path, **options)
 
     def to_vtk(self, path: str | PathLike, **options: Any) -> None:
-        """Write the solution for ParaView: ``.vtu`` or any other format of meshio."""
+        """Write the solution for ParaView, as ``.vtu`` or ``.vtk``; see `pdofm.export.write_vtk`."""
         from pdofm.export import write_vtk
 
         write_vtk(self, path, **options)
@@ -171,7 +173,7 @@ class Solution:
 @partial(jax.jit, static_argnames=("layout",))
 def _gradients(layout: Layout, features: Features, coefficients: Array, points: Array) -> Array:
     def at(z: Array) -> Array:
-        u = layout.fields(lambda y: features(y) @ coefficients)
+        u = layout.fields(lambda y: features.combine(y, coefficients))
         scalar = layout.unknowns is None
         return grad(u if scalar else lambda *args: joined(u(*args)))(*layout.arguments(z))
 

@@ -2,18 +2,18 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.assemble import collocate
+from pdofm.assemble import assemble, collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError
 from pdofm.estimate import estimate_error
-from pdofm.features import Features, NetworkFeatures
-from pdofm.features.base import polynomial_degree
+from pdofm.features import Features, NetworkFeatures, polynomial_degree
 from pdofm.methods import Linear, Method, Newton, Outcome, Setting
 from pdofm.problem import Problem
 from pdofm.sampling import generator
@@ -88,8 +88,9 @@ def solve(
     boundary = boundary if boundary_points is None else boundary_points
     clock = _Clock()
     with clock("points"):
-        blocks = collocate(problem, interior, boundary, sampling=sampling, key=seeds[1])
-        held_out = collocate(problem, max(size, 64), max(boundary // 4, 16), sampling="random", key=seeds[2])
+        blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
+        count = max(boundary // 4, 16)
+        held_out = collocate(problem, max(size, 64), count, features=features, sampling="random", key=seeds[2])
     setting = Setting(problem, features, blocks)
     rows = sum(len(block.points) for block in blocks)
     if rows < size:
@@ -118,6 +119,7 @@ def solve(
         rank=outcome.factorization.rank,
         condition=outcome.factorization.condition,
         residuals=residuals,
+        held_out=_rms(unseen.b),
         seconds=clock.seconds,
         steps=outcome.steps,
     )
@@ -127,6 +129,35 @@ def solve(
             f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
         )
     return Solution(problem, features, outcome.coefficients, estimate.relative_error, converged, reason, stats)
+
+
+def tune_scale(
+    problem: Problem, features: Features, *, factors: Sequence[float] | None = None, key: Key = 0, **options: Any
+) -> Features:
+    """The features with the scale that solves `problem` best, chosen without an exact solution.
+
+    Solves with all frequencies multiplied by each of `factors` (by default powers of two from 1/16 to 16, walking from
+    1 in the direction that improves) and keeps the one with the smallest residual at points that were not fitted.
+    `options` are those of `solve`.
+    """
+
+    def residual(factor: float) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            solution = solve(problem, features.rescaled(factor), key=key, **options)
+        return solution.stats.held_out
+
+    if factors is not None:
+        return features.rescaled(min(factors, key=residual))
+    seen = {1.0: residual(1.0)}
+    for step in (0.5, 2.0):
+        at = step
+        while 1 / 16 <= at <= 16:
+            seen[at] = residual(at)
+            if seen[at] > 4 * min(seen.values()):  # residuals jump a little from scale to scale: look one step further
+                break
+            at *= step
+    return features.rescaled(min(seen, key=lambda factor: seen[factor]))
 
 
 def _judge(outcome: Outcome, estimate: float, tol: float | None) -> tuple[bool, str]:
@@ -154,6 +185,28 @@ def _check_fit(problem: Problem, features: Features) -> None:
         raise FeaturesError(
             f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
             "Make features on this domain, or on a box that contains it."
+        )
+    if features.imposes is not None:
+        _check_imposed(problem, features)
+
+
+def _check_imposed(problem: Problem, features: Features) -> None:
+    """What the features satisfy by construction must be what the problem asks for."""
+    imposed = [term for term in problem.terms if term.kind == features.imposes]
+    if not imposed:
+        raise FeaturesError(
+            f"{type(features).__name__} imposes values on the whole boundary, but no condition of {problem.name!r} "
+            "gives all "
+            "unknowns there. Use the inner features."
+        )
+    blocks = [block for block in collocate(problem, 1, 64) if block.term in imposed]
+    system = assemble(problem.layout, features, blocks, np.zeros((features.size, problem.layout.components)))
+    gap = np.abs(system.left - system.right)
+    if not gap.max() <= 1e-10 * max(1.0, np.abs(system.right).max()):
+        raise FeaturesError(
+            f"The lifting of {type(features).__name__} differs from the boundary values of {problem.name!r} by "
+            f"{gap.max():.1e}. "
+            "Give a value that agrees with the condition."
         )
 
 

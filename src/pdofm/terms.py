@@ -113,3 +113,4 @@ class Term:
     rhs: Any
     on: Where
     weight: float
+    kind: str = "other"  # "value" where the term gives all unknowns on the whole boundary

@@ -3,7 +3,7 @@
 from pdofm.domain.ball import Annulus, Ball, Disk, Shell
 from pdofm.domain.base import Domain, Part, Piece
 from pdofm.domain.box import Box, Interval
-from pdofm.domain.csg import Difference, Intersection, Union
+from pdofm.domain.csg import Difference, Intersection, Union, trim
 from pdofm.domain.polygon import Polygon
 from pdofm.domain.spacetime import SpaceTime
 
@@ -22,4 +22,5 @@ __all__ = [
     "Shell",
     "SpaceTime",
     "Union",
+    "trim",
 ]

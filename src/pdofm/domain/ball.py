@@ -30,6 +30,10 @@ class _Round(Domain):
         self.lower = finite_vector(self.center - self.outer, f"bounding box of {kind}")
         self.upper = finite_vector(self.center + self.outer, f"bounding box of {kind}")
 
+    @property
+    def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
+        return "shell" if self.inner > 0 else "ball", (self.center, np.array([self.inner, self.outer]))
+
     @cached_property
     def measure(self) -> float:
         unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)

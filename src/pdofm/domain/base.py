@@ -204,6 +204,15 @@ class Domain(ABC):
                 raise unknown_name("part", name, known)
         return Part(tuple(piece for piece in self.pieces if piece.name in names), self.has_time)
 
+    @property
+    def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
+        """What defines a smooth function that vanishes on the boundary only: ("box", corners), ("ball" or "shell",
+        (center, radii)); an error for domains that have no simple one."""
+        raise DomainError(
+            f"{self!r} provides no smooth function that vanishes on its boundary; expected an interval, a box, a disk, "
+            "a ball, an annulus or a shell. State the condition with Dirichlet instead."
+        )
+
     def face(self, axis: int, side: int) -> Part:
         """The face `x[axis] = lower` (side 0) or `upper` (side 1) of a box, or what is left of it in a combination."""
         if side not in (0, 1):

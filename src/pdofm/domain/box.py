@@ -26,6 +26,10 @@ class Box(Domain):
     def is_box(self) -> bool:
         return True
 
+    @property
+    def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
+        return "box", (self.lower, self.upper)
+
     @cached_property
     def measure(self) -> float:
         return float(np.prod(self.upper - self.lower))

@@ -37,6 +37,10 @@ class SpaceTime(Domain):
     def is_box(self) -> bool:
         return self.space.is_box
 
+    @property
+    def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
+        return self.space.vanishing
+
     @cached_property
     def measure(self) -> float:
         return self.space.measure * (self.t1 - self.t0)

@@ -1,7 +1,26 @@
 """Feature spaces."""
 
-from pdofm.features.base import Features
+from pdofm.features.base import Features, polynomial_degree
+from pdofm.features.compose import Concatenate, Functions, HardDirichlet
+from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
+from pdofm.features.partition import PartitionOfUnity
 from pdofm.features.random import RandomFeatures
+from pdofm.features.spectral import Chebyshev, Fourier
+from pdofm.features.transnet import TransNet
 
-__all__ = ["Features", "NetworkFeatures", "RandomFeatures"]
+__all__ = [
+    "Chebyshev",
+    "Concatenate",
+    "Features",
+    "Fourier",
+    "Functions",
+    "HardDirichlet",
+    "NetworkFeatures",
+    "PartitionOfUnity",
+    "RandomFeatures",
+    "TransNet",
+    "load",
+    "polynomial_degree",
+    "save",
+]

@@ -8,10 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import FeatureValues, Point
+from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
+from pdofm.terms import Term
 
 Corner = Float[np.ndarray, " d"] | Float[jax.Array, " d"]
 
@@ -46,6 +49,34 @@ class Features(eqx.Module):
     def size(self) -> int:
         """Number m of features."""
         return jax.eval_shape(self.__call__, jax.ShapeDtypeStruct((self.dim,), jnp.result_type(float))).shape[0]
+
+    @property
+    def ranks(self) -> Float[np.ndarray, " m"]:
+        """How dispensable each feature is, from 0 to 1, never falling: leading features span a coarser space.
+
+        Coarser spaces calibrate the error estimate; features of rank 0 belong to all of them.
+        """
+        return (np.arange(self.size) + 0.5) / self.size
+
+    @property
+    def imposes(self) -> str | None:
+        """The kind of term that every function of the space satisfies by construction, if any."""
+        return None
+
+    def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
+        """Terms that the space itself adds to every problem on `domain`, for instance continuity across interfaces."""
+        return ()
+
+    def rescaled(self, factor: float) -> "Features":
+        """The same features with all frequencies multiplied by `factor`."""
+        raise FeaturesError(
+            f"{type(self).__name__} has no scale. Choose among RandomFeatures, TransNet, NetworkFeatures, or a "
+            "partition or concatenation of these."
+        )
+
+    def combine(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        """The function with these coefficients, Σ cⱼ φⱼ(x), for C components at once."""
+        return self(x) @ coefficients
 
     @abc.abstractmethod
     def values(self, y: Point) -> FeatureValues:

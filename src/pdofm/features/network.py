@@ -108,6 +108,10 @@ class NetworkFeatures(Features):
     def size(self) -> int:
         return self.first.shape[0]
 
+    def rescaled(self, factor: float) -> "NetworkFeatures":
+        first, bias = factor * self.first, factor * self.first_bias
+        return eqx.tree_at(lambda f: (f.first, f.first_bias), self, (first, bias))
+
     def values(self, y: Point) -> FeatureValues:
         sigma = activation_of(self.activation)
         h = self.first @ y + self.first_bias

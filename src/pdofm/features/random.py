@@ -64,5 +64,8 @@ class RandomFeatures(Features):
     def size(self) -> int:
         return self.weight.shape[0]
 
+    def rescaled(self, factor: float) -> "RandomFeatures":
+        return eqx.tree_at(lambda f: (f.weight, f.bias), self, (factor * self.weight, factor * self.bias))
+
     def values(self, y: Point) -> FeatureValues:
         return activation_of(self.activation)(self.weight @ y + self.bias)

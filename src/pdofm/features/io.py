@@ -1,0 +1,131 @@
+"""Features in files: one safetensors file with a readable header, which runs no code when it is read.
+
+The header holds a JSON tree of families and settings; arrays are stored by their path in that tree
+(``parts.0.first_bias``). Nothing but families of this package, with the fields that they declare, can come out of a
+file.
+"""
+
+import json
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from pdofm.errors import FeaturesError
+from pdofm.features.base import Features
+from pdofm.features.compose import Concatenate, Functions, HardDirichlet
+from pdofm.features.network import NetworkFeatures
+from pdofm.features.partition import PartitionOfUnity
+from pdofm.features.random import RandomFeatures
+from pdofm.features.spectral import Chebyshev, Fourier
+from pdofm.features.transnet import TransNet
+
+FORMAT = "pdofm-features-1"
+
+FAMILIES: dict[str, type[Features]] = {
+    family.__name__: family
+    for family in (
+        *(NetworkFeatures, RandomFeatures, TransNet, Chebyshev, Fourier),
+        *(PartitionOfUnity, Concatenate, HardDirichlet),
+    )
+}
+
+
+def save(path: str | PathLike, features: Features) -> None:
+    """Write features to a safetensors file; `load` gives back bit-identical ones."""
+    from safetensors.numpy import save_file
+
+    from pdofm.version import __version__
+
+    arrays: dict[str, np.ndarray] = {}
+    tree = _describe(features, "", arrays)
+    header = {
+        "format": FORMAT,
+        "pdofm": __version__,
+        "family": type(features).__name__,
+        "size": str(features.size),
+        "box": json.dumps([np.asarray(features.lower).tolist(), np.asarray(features.upper).tolist()]),
+        "tree": json.dumps(tree),
+    }
+    target = Path(path)
+    partial = target.with_name(target.name + ".part")
+    save_file(arrays, partial, metadata=header)
+    partial.replace(target)  # a killed writer leaves the old file, not half of a new one
+
+
+def load(path: str | PathLike) -> Features:
+    """Read features from a file that `save` wrote."""
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise FeaturesError(f"There is no file {str(path)!r}. Give the path of a file that pdofm.save wrote.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError) as error:
+        raise FeaturesError(
+            f"{str(path)!r} is not a complete safetensors file ({error}). It may be truncated, or of another kind; "
+            "write it again with pdofm.save."
+        ) from error
+    if header.get("format") != FORMAT:
+        raise FeaturesError(
+            f"{str(path)!r} is a safetensors file, but not of format {FORMAT!r} (its header says "
+            f"{header.get('format')!r}). Give a file that pdofm.save wrote."
+        )
+    try:
+        return _rebuild(json.loads(header["tree"]), "", arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
+
+
+def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    """A JSON tree of a value; arrays go to `arrays` under their path."""
+    if isinstance(value, Features):
+        family = type(value).__name__
+        if family not in FAMILIES:
+            hint = (
+                "Functions are code, which a file must not run: save the other parts and join them again after loading."
+                if isinstance(value, Functions)
+                else "Save features of the families of this package."
+            )
+            raise FeaturesError(f"{family} cannot be saved. {hint}")
+        inside = {f.name: _describe(getattr(value, f.name), f"{path}{f.name}.", arrays) for f in fields(value)}
+        return {"family": family, "fields": inside}
+    if isinstance(value, tuple):
+        return {"tuple": [_describe(item, f"{path}{i}.", arrays) for i, item in enumerate(value)]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value}
+    if callable(value):
+        raise FeaturesError(
+            "A function (the lifting of hard conditions) cannot be saved: a file must not run code. Save the inner "
+            "features and wrap them again after loading."
+        )
+    name = path.rstrip(".")
+    arrays[name] = np.ascontiguousarray(value)
+    return {"array": name, "host": isinstance(value, np.ndarray)}
+
+
+def _rebuild(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+    if "family" in tree:
+        if tree["family"] not in FAMILIES:
+            raise ValueError(f"unknown family {tree['family']!r}")
+        family = FAMILIES[tree["family"]]
+        declared = [f.name for f in fields(family)]
+        if sorted(declared) != sorted(tree["fields"]):
+            raise ValueError(f"{family.__name__} has the fields {declared}, the file has {sorted(tree['fields'])}")
+        features = object.__new__(family)
+        for name in declared:
+            object.__setattr__(features, name, _rebuild(tree["fields"][name], f"{path}{name}.", arrays))
+        return features
+    if "tuple" in tree:
+        return tuple(_rebuild(item, f"{path}{i}.", arrays) for i, item in enumerate(tree["tuple"]))
+    if "array" in tree:
+        array = arrays[tree["array"]]
+        if array.dtype not in (np.float64, np.int64) or not np.isfinite(array).all():
+            raise ValueError(f"the array {tree['array']!r} is {array.dtype}, or has values that are not finite")
+        return array if tree["host"] else jnp.asarray(array)
+    return tree["value"]

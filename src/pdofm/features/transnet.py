@@ -1,0 +1,123 @@
+"""Features whose hyperplanes are spread uniformly over a ball (Zhang et al., "Transferable neural networks", 2024)."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pdofm._types import FeatureValues, Key, Point
+from pdofm.errors import FeaturesError
+from pdofm.features.base import Corner, Features, HasBox, box_of, check_count
+from pdofm.features.network import activation_of
+from pdofm.lstsq import QR
+from pdofm.sampling import generator, unit_points
+
+
+class TransNet(Features):
+    """1, and σ(γ (a·y / R + r)) with directions a uniform on the sphere and offsets r uniform in (0, 1).
+
+    y are the coordinates of the reference cube; the ball of radius R about its centre is the one around the cube (√d)
+    if `radius` is omitted. The hyperplanes then have the same density everywhere in the ball. γ is the `shape`; `tune`
+    chooses it.
+    """
+
+    weight: Float[Array, "n d"]
+    bias: Float[Array, " n"]
+    lower: Corner
+    upper: Corner
+    activation: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        domain: HasBox,
+        size: int = 500,
+        *,
+        shape: float = 2.0,
+        radius: float | None = None,
+        activation: str = "tanh",
+        key: Key = 0,
+    ):
+        activation_of(activation)
+        self.lower, self.upper = box_of(domain)
+        n = check_count("size", size, least=2) - 1
+        radius = float(np.sqrt(self.dim)) if radius is None else radius
+        if not (shape > 0 and radius > 0):
+            raise FeaturesError(f"shape and radius must be positive; got shape={shape}, radius={radius}.")
+        rng = generator(key)
+        directions = rng.standard_normal((n, self.dim))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        self.weight = jnp.asarray(shape / radius * directions)
+        self.bias = jnp.asarray(shape * rng.uniform(0, 1, n))
+        self.activation = activation
+
+    @classmethod
+    def tune(
+        cls,
+        domain: HasBox,
+        size: int = 500,
+        *,
+        shapes: Sequence[float] | None = None,
+        correlation: float = 1.0,
+        realisations: int = 10,
+        points: int | None = None,
+        radius: float | None = None,
+        activation: str = "tanh",
+        key: Key = 0,
+    ) -> "TransNet":
+        """The features whose shape parameter γ fits Gaussian random fields best, with no equation involved.
+
+        Fields of covariance exp(-|y - y'|² / 2ℓ²), ℓ the `correlation` length in coordinates of the reference cube, are
+        drawn exactly at `points` (two per feature, at least 200) and fitted by least squares for each of `shapes` (by
+        default 25 values from 0.2 to 5); the γ with the smallest mean square error over all `realisations` wins.
+        """
+        dim = len(box_of(domain)[0])
+        rng = generator(key)
+        seed = int(rng.integers(2**31))
+        count = max(200, 2 * size) if points is None else points
+        y = 2 * unit_points(count, dim, "sobol", rng)[:count] - 1
+        fields = gaussian_fields(y, correlation, realisations, rng)
+        cube = _Cube(-np.ones(dim), np.ones(dim))
+        tried = np.linspace(0.2, 5, 25).tolist() if shapes is None else list(shapes)
+
+        def misfit(shape: float) -> float:
+            trial = cls(cube, size, shape=float(shape), radius=radius, activation=activation, key=seed)
+            values = np.asarray(jnp.vectorize(trial.values, signature="(d)->(m)")(jnp.asarray(y)))
+            fitted = QR(rcond=1e-12).factor(values).solve(fields)
+            return float(np.mean((values @ fitted - fields) ** 2))
+
+        return cls(domain, size, shape=min(tried, key=misfit), radius=radius, activation=activation, key=seed)
+
+    @property
+    def size(self) -> int:
+        return self.weight.shape[0] + 1
+
+    def rescaled(self, factor: float) -> "TransNet":
+        return eqx.tree_at(lambda f: (f.weight, f.bias), self, (factor * self.weight, factor * self.bias))
+
+    def values(self, y: Point) -> FeatureValues:
+        ridges = activation_of(self.activation)(self.weight @ y + self.bias)
+        return jnp.concatenate([jnp.ones(1, dtype=y.dtype), ridges])
+
+
+class _Cube:
+    """The reference cube itself, as a place for features."""
+
+    def __init__(self, lower: np.ndarray, upper: np.ndarray):
+        self.lower, self.upper = lower, upper
+
+
+def gaussian_fields(
+    points: Float[np.ndarray, "n d"], correlation: float, count: int, rng: np.random.Generator
+) -> Float[np.ndarray, "n k"]:
+    """`count` Gaussian random fields of covariance exp(-|x - x'|² / 2ℓ²) at points, exactly by the eigendecomposition.
+
+    (A Cholesky factorization would need a nugget: the covariance is singular to working precision.)
+    """
+    squares = np.sum(points**2, axis=1)
+    distances = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)
+    eigenvalues, vectors = np.linalg.eigh(np.exp(-distances / (2 * correlation**2)))
+    kept = eigenvalues > 1e-14 * eigenvalues[-1]
+    return vectors[:, kept] @ (np.sqrt(eigenvalues[kept])[:, None] * rng.standard_normal((kept.sum(), count)))

@@ -1,0 +1,360 @@
+"""Assembly against a loop over the features, in chunks, scaled, linearised; and which terms are linear."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm import assemble as module
+from pdofm.assemble import Block, assemble, bucket, collocate, evaluate, nonlinear_terms, thinned, with_terms
+from pdofm.features import Features
+from pdofm.problem import Problem
+
+# Problems are made once: a new lambda would be compiled anew.
+BOX = pf.Box([0, -1], [2, 1])
+SYSTEM = {"v": 2, "p": 1}
+
+
+def network(domain=BOX, width: int = 6, key: int = 3) -> Features:
+    return pf.NetworkFeatures(domain, width=width, depth=2, key=key, scale=1.0)
+
+
+def system_at(problem: Problem, features: Features, c: np.ndarray | None = None, interior: int = 9, boundary: int = 8):
+    blocks = collocate(problem, interior, boundary, key=1)
+    if c is None:
+        c = np.zeros((features.size, problem.layout.components))
+    return blocks, assemble(problem.layout, features, blocks, c)
+
+
+@cache
+def advection_diffusion() -> Problem:
+    def operator(u, x):
+        return -pf.laplacian(u)(x) + x[0] * pf.partial(u, 1)(x) + jnp.exp(x[1]) * u(x)
+
+    return Problem(BOX, operator, lambda x: x[0], [pf.Dirichlet(lambda x: x[1]), pf.Neumann(2.0, BOX.face(0, 1))])
+
+
+@cache
+def stokes() -> Problem:
+    return Problem(
+        BOX,
+        lambda u, x: (-pf.laplacian(u.v)(x) + pf.grad(u.p)(x), pf.div(u.v)(x)),
+        0.0,
+        [pf.Dirichlet(1.0, unknown="v"), pf.Condition(lambda u, x: u.p(x) - 2.0, on=[[1.0, 0.0]], name="pressure")],
+        SYSTEM,
+    )
+
+
+@cache
+def nonlinear() -> Problem:
+    return Problem(
+        BOX,
+        lambda u, x: u(x) * pf.partial(u, 0)(x) - pf.laplacian(u)(x) + u(x) ** 3,
+        1.0,
+        [pf.Condition(lambda u, x, normal: pf.normal_derivative(u, normal)(x) + u(x) ** 4 - 1.0, name="radiation")],
+    )
+
+
+@cache
+def heat() -> Problem:
+    domain = pf.SpaceTime(pf.Interval(0, 1), 2)
+    conditions = [pf.Dirichlet(0.0), pf.Initial(lambda x, t: x[0])]
+    return Problem(domain, lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t), 1.0, conditions)
+
+
+PROBLEMS = {"scalar": advection_diffusion, "system": stokes, "nonlinear": nonlinear, "space-time": heat}
+
+
+@pytest.fixture(params=PROBLEMS)
+def problem(request) -> Problem:
+    return PROBLEMS[request.param]()
+
+
+def coefficients(problem: Problem, features: Features, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((features.size, problem.layout.components))
+
+
+# ---- the matrix
+
+
+def test_the_matrix_is_what_a_loop_over_the_features_gives_with_hessians_in_reverse_mode():
+    problem, features = advection_diffusion(), network()
+    blocks, system = system_at(problem, features)
+    equation, dirichlet, neumann = blocks
+
+    @jax.jit
+    def column(j):
+        phi = lambda x: features(x)[j]
+        operator = lambda x: -jnp.trace(jax.hessian(phi)(x)) + x[0] * jax.grad(phi)(x)[1] + jnp.exp(x[1]) * phi(x)
+        rows = [
+            jax.vmap(operator)(jnp.asarray(equation.points)),
+            jax.vmap(phi)(jnp.asarray(dirichlet.points)),
+            jax.vmap(jax.grad(phi))(jnp.asarray(neumann.points))[:, 0],
+        ]
+        return jnp.concatenate(rows)
+
+    columns = [np.asarray(column(j)) for j in range(features.size)]
+    found = system.A / system.scales[:, None]
+    np.testing.assert_allclose(found, np.stack(columns, axis=1), rtol=1e-11, atol=1e-12)
+
+
+def test_rows_are_those_of_the_terms_in_order(problem):
+    blocks, system = system_at(problem, network(problem.domain))
+    assert list(system.rows) == [term.name for term in problem.terms]
+    ends = [0] + [rows.stop for rows in system.rows.values()]
+    assert [rows.start for rows in system.rows.values()] == ends[:-1]
+    assert len(system.A) == len(system.left) == len(system.right) == len(system.scales) == ends[-1]
+    for block, rows in zip(blocks, system.rows.values(), strict=True):
+        assert (rows.stop - rows.start) % len(block.points) == 0
+
+
+def test_every_row_has_the_norm_of_the_weight_of_its_term(problem, seed):
+    features = network(problem.domain)
+    _, system = system_at(problem, features, coefficients(problem, features, seed))
+    for term in problem.terms:
+        norms = np.linalg.norm(system.A[system.rows[term.name]], axis=1)
+        np.testing.assert_allclose(norms, term.weight, rtol=1e-12)
+
+
+def test_weights_are_one_for_the_equation_ten_for_conditions_and_what_the_user_says():
+    problem = advection_diffusion().replace(conditions=[pf.Dirichlet(0.0), pf.Neumann(0.0, weight=3.0)])
+    assert [term.weight for term in problem.terms] == [1.0, 10.0, 3.0]
+    _, system = system_at(problem, network())
+    assert np.linalg.norm(system.A[system.rows["neumann"]], axis=1) == pytest.approx(3.0, rel=1e-12)
+
+
+def test_a_row_that_no_coefficient_moves_stays_zero_and_is_not_scaled():
+    problem = Problem(BOX, lambda u, x: jnp.where(x[0] > 1, 1.0, 0.0) * u(x), 1.0, [pf.Dirichlet(0.0)])
+    blocks, system = system_at(problem, network())
+    rows = system.rows["equation"]
+    still = blocks[0].points[:, 0] <= 1
+    assert still.any()
+    assert not system.A[rows][still].any()
+    assert (system.scales[rows][still] == 1.0).all()
+
+
+def test_the_right_hand_side_is_the_scaled_residual_with_the_sign_turned(problem, seed):
+    features = network(problem.domain)
+    c = coefficients(problem, features, seed)
+    blocks, system = system_at(problem, features, c)
+    u = problem.layout.fields(lambda z: features(z) @ jnp.asarray(c))
+    residual = []
+    for block in blocks:
+
+        def at(z, normal, block=block):
+            args = problem.layout.arguments(z)
+            return block.term.lhs(u, u, args, normal) - block.right_side(problem.layout, args, normal)
+
+        residual.append(
+            np.asarray(jax.jit(jax.vmap(at))(jnp.asarray(block.points), jnp.asarray(block.normals))).reshape(-1)
+        )
+    residual = np.concatenate(residual)
+    np.testing.assert_allclose(system.left - system.right, residual, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(system.b, -system.scales * residual, rtol=1e-11, atol=1e-11)
+
+
+def test_the_matrix_is_the_derivative_of_the_left_side_with_respect_to_the_coefficients(problem, seed):
+    features = network(problem.domain)
+    c, step = coefficients(problem, features, seed), coefficients(problem, features, seed + 1)
+    blocks, system = system_at(problem, features, c)
+    h = 1e-5
+    sides = [assemble(problem.layout, features, blocks, c + sign * h * step).left for sign in (1, -1)]
+    expected = (sides[0] - sides[1]) / (2 * h)
+    found = (system.A / system.scales[:, None]) @ step.reshape(-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def test_columns_run_over_features_first_and_over_components_within():
+    problem, features = stokes(), network()
+    blocks, system = system_at(problem, features)
+    unscaled = system.A / system.scales[:, None]
+    x = jnp.asarray(blocks[0].points)
+    slope = np.asarray(jax.vmap(jax.jacrev(features))(x))  # (n, m, d)
+    curvature = np.asarray(jax.vmap(pf.laplacian(features))(x))  # (n, m)
+    equation = unscaled[system.rows["equation"]].reshape(
+        len(x), 3, features.size, 3
+    )  # point, equation, feature, unknown
+    zero = np.zeros_like(curvature)
+    expected = np.stack(
+        [
+            np.stack([-curvature, zero, slope[..., 0]], axis=-1),
+            np.stack([zero, -curvature, slope[..., 1]], axis=-1),
+            np.stack([slope[..., 0], slope[..., 1], zero], axis=-1),
+        ],
+        axis=1,
+    )
+    np.testing.assert_allclose(equation, expected, rtol=1e-11, atol=1e-12)
+    pressure = unscaled[system.rows["pressure"]].reshape(features.size, 3)
+    np.testing.assert_allclose(pressure[:, 2], np.asarray(features(jnp.array([1.0, 0.0]))), rtol=1e-12)
+    assert not pressure[:, :2].any()
+
+
+def test_a_frozen_operator_has_no_derivative_through_what_is_frozen():
+    problem = pf.zoo.get("burgers")
+    features = network(problem.domain)
+    c = coefficients(problem, features, 0)
+    blocks = collocate(problem, 9, 2)[:1]
+    frozen = with_terms(blocks, problem.frozen_terms()[:1])
+    system = assemble(problem.layout, features, frozen, c)
+    x = jnp.asarray(blocks[0].points)
+    values = np.asarray(jax.vmap(features)(x))
+    slope = np.asarray(jax.vmap(pf.partial(features, 0))(x))
+    curvature = np.asarray(jax.vmap(pf.laplacian(features))(x))
+    expected = (values @ c) * slope - 0.1 * curvature
+    np.testing.assert_allclose(system.A / system.scales[:, None], expected, rtol=1e-10, atol=1e-11)
+
+
+# ---- chunks
+
+
+@pytest.mark.parametrize("name", ["scalar", "system"])
+def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
+    problem = PROBLEMS[name]()
+    features = network(problem.domain)
+    c = coefficients(problem, features, seed)
+    _, whole = system_at(problem, features, c, interior=150, boundary=90)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
+    _, chunked = system_at(problem, features, c, interior=150, boundary=90)
+    assert chunked.rows == whole.rows
+    for name in ("A", "left", "right", "scales"):
+        found, expected = getattr(chunked, name), getattr(whole, name)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+def test_no_chunk_is_larger_than_asked_for(monkeypatch):
+    monkeypatch.setattr(module, "CHUNK_BYTES", 2**20)
+    slices = list(module._chunks(5000, 8 * 1000))
+    assert [s.start for s, _ in slices] == [0] + [s.stop for s, _ in slices][:-1]
+    assert slices[-1][0].stop == 5000
+    assert all(s.stop - s.start <= size and size * 8 * 1000 <= 2**20 for s, size in slices)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 300])
+def test_evaluate_is_the_sum_of_coefficients_times_features(n, monkeypatch, seed):
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
+    features = network()
+    c = np.random.default_rng(seed).standard_normal((features.size, 2))
+    points = BOX.sample(n, "random")
+    expected = np.asarray(jax.jit(jax.vmap(features))(jnp.asarray(points))) @ c
+    np.testing.assert_allclose(evaluate(features, c, points), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_evaluate_of_no_points_is_empty():
+    assert evaluate(network(), np.ones((6, 2)), np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_a_bucket_holds_n_and_wastes_less_than_a_quarter():
+    for n in range(1, 5000):
+        assert n <= bucket(n) < max(1.25 * n, n + 1)
+
+
+def test_buckets_never_shrink_and_are_their_own_bucket():
+    sizes = [bucket(n) for n in range(1, 5000)]
+    assert sizes == sorted(sizes)
+    assert all(bucket(size) == size for size in sizes)
+
+
+@pytest.mark.parametrize("power", [4, 7, 11])
+def test_there_are_four_buckets_per_power_of_two(power):
+    assert len({bucket(n) for n in range(2**power + 1, 2 ** (power + 1) + 1)}) == 4
+
+
+# ---- points
+
+
+def test_the_equation_gets_points_inside_and_conditions_points_on_their_parts():
+    problem = advection_diffusion()
+    equation, dirichlet, neumann = collocate(problem, 50, 40, key=2)
+    assert BOX.contains(equation.points).all()
+    assert not equation.normals.any()
+    assert np.abs(BOX.level(dirichlet.points)).max() < 1e-14
+    assert (neumann.points[:, 0] == 2).all()
+    assert (neumann.normals == [1.0, 0.0]).all()
+    assert len(equation.points) == 50
+
+
+def test_conditions_share_the_boundary_points_by_measure_but_none_is_left_with_less_than_half_a_share():
+    narrow = pf.Box([0, 0], [1, 100])
+    ends, sides = narrow.face(1, 0), narrow.face(0, 0) | narrow.face(0, 1)
+    problem = Problem(narrow, lambda u, x: u(x), 0.0, [pf.Dirichlet(0.0, ends), pf.Dirichlet(0.0, sides)])
+    _, few, many = collocate(problem, 10, 400)
+    assert len(few.points) == 100
+    assert len(many.points) == pytest.approx(400, abs=3)
+
+
+def test_points_are_the_same_for_the_same_key_and_others_for_another():
+    problem = advection_diffusion()
+    first, again, other = (collocate(problem, 20, 20, key=key) for key in (5, 5, 6))
+    for a, b, c in zip(first, again, other, strict=True):
+        assert np.array_equal(a.points, b.points)
+        assert not np.array_equal(a.points, c.points)
+
+
+def test_a_thinned_block_keeps_points_with_their_normals():
+    block = collocate(advection_diffusion(), 5, 40)[1]
+    few = thinned(block, 7)
+    assert len(few.points) == 7
+    where = [block.points.tolist().index(point) for point in few.points.tolist()]
+    assert np.array_equal(few.normals, block.normals[where])
+    assert len(thinned(block, 10**6).points) == len(block.points)
+
+
+# ---- which terms are linear
+
+
+def found_nonlinear(problem: Problem) -> list[str]:
+    features = network(problem.domain, width=20)
+    blocks, system = system_at(problem, features, interior=20, boundary=20)
+    return nonlinear_terms(problem.layout, features, blocks, system, np.zeros((20, problem.layout.components)))
+
+
+LINEAR = {
+    "laplacian": lambda u, x: -pf.laplacian(u)(x),
+    "variable coefficients": lambda u, x: jnp.exp(5 * x[0]) * pf.partial(u, 1)(x) + x[1] ** 2 * u(x),
+    "biharmonic": lambda u, x: pf.laplacian(pf.laplacian(u))(x),
+    "affine": lambda u, x: u(x) + 1e3 * jnp.sin(x[0]),
+    "no unknown at all": lambda u, x: x[0],
+    "tiny": lambda u, x: 1e-30 * u(x),
+    "huge": lambda u, x: 1e30 * pf.laplacian(u)(x),
+    "non-local": lambda u, x: u(x) - u(-x + jnp.array([2.0, 0.0])),
+}
+
+NONLINEAR = {
+    "square": lambda u, x: u(x) ** 2,
+    "cube, whose linearisation at zero vanishes": lambda u, x: u(x) ** 3,
+    "convection": lambda u, x: u(x) * pf.partial(u, 0)(x),
+    "eikonal": lambda u, x: jnp.sum(pf.grad(u)(x) ** 2),
+    "exponential": lambda u, x: -pf.laplacian(u)(x) - jnp.exp(u(x)),
+    "minimal surface": lambda u, x: pf.div(lambda y: pf.grad(u)(y) / jnp.sqrt(1 + jnp.sum(pf.grad(u)(y) ** 2)))(x),
+    "absolute value": lambda u, x: jnp.abs(u(x)),
+    "slightly": lambda u, x: u(x) + 1e-6 * u(x) ** 2,
+    "monge-ampere": lambda u, x: jnp.linalg.det(pf.hessian(u)(x)),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_linear_operator_is_found_to_be_linear(name):
+    assert found_nonlinear(Problem(BOX, LINEAR[name], 0.0, [pf.Dirichlet(1.0)])) == []
+
+
+@pytest.mark.parametrize("name", NONLINEAR)
+def test_a_nonlinear_operator_is_found_to_be_nonlinear(name):
+    assert found_nonlinear(Problem(BOX, NONLINEAR[name], 0.0, [pf.Dirichlet(1.0)])) == ["equation"]
+
+
+def test_exactly_the_nonlinear_terms_are_named():
+    conditions = [
+        pf.Dirichlet(1.0, BOX.face(0, 0)),
+        pf.Condition(lambda u, x, normal: pf.normal_derivative(u, normal)(x) + u(x) ** 4, BOX.face(0, 1), name="hot"),
+        pf.Robin(1.0, 2.0, 3.0, BOX.face(1, 0)),
+    ]
+    assert found_nonlinear(Problem(BOX, LINEAR["laplacian"], 0.0, conditions)) == ["hot"]
+    assert found_nonlinear(nonlinear()) == ["equation", "radiation"]
+    assert found_nonlinear(stokes()) == []
+
+
+def test_a_block_is_what_collocate_makes():
+    assert all(isinstance(block, Block) for block in collocate(heat(), 5, 5))

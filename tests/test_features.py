@@ -1,0 +1,366 @@
+"""Every family of features against the properties that solving relies on.
+
+To test a new family, add a line to FEATURES. A family that does not draw random numbers also goes into FIXED, and one
+whose space is not dense (odd functions only, say) into NOT_DENSE.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.errors import FeaturesError, UnknownNameError
+from pdofm.features import Features
+from pdofm.features.base import polynomial_degree
+
+Build = Callable[[pf.Domain, int, int], Features]
+
+FEATURES: dict[str, Build] = {
+    "network": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key),
+    "network-tanh": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key, activation="tanh"),
+    "network-sin": lambda domain, size, key: pf.NetworkFeatures(domain, size, depth=1, key=key, activation="sin"),
+    "network-plain": lambda domain, size, key: pf.NetworkFeatures(
+        domain, size, key=key, residual=False, activation="tanh"
+    ),
+    "network-uniform": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key, initialisation="uniform"),
+    "network-xavier": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key, initialisation="xavier"),
+    "random": lambda domain, size, key: pf.RandomFeatures(domain, size, key=key),
+    "random-uniform": lambda domain, size, key: pf.RandomFeatures(
+        domain, size, key=key, initialisation="uniform", scale=8.0
+    ),
+    "random-cos": lambda domain, size, key: pf.RandomFeatures(domain, size, key=key, activation="cos", scale=8.0),
+}
+FIXED: set[str] = set()
+NOT_DENSE = {"network-xavier"}
+
+BOX = pf.Box([-1, 0], [1, 3])
+INTERVAL = pf.Interval(0, 2)
+
+
+@pytest.fixture(params=FEATURES)
+def name(request) -> str:
+    return request.param
+
+
+@cache
+def made(name: str, size: int = 24, key: int = 7) -> Features:
+    return FEATURES[name](BOX, size, key)
+
+
+@pytest.fixture
+def features(name) -> Features:
+    return made(name)
+
+
+@cache
+def points(count: int = 5) -> jax.Array:
+    return jnp.asarray(BOX.sample(count, "random", key=4))
+
+
+def values(features: Features, at: jax.Array) -> np.ndarray:
+    return np.asarray(jax.jit(lambda f, x: jax.vmap(f)(x))(features, at))
+
+
+# ---- shapes
+
+
+def test_a_point_gives_one_finite_value_per_feature(features):
+    found = features(points()[0])
+    assert found.shape == (features.size,)
+    assert found.dtype == jnp.float64
+    assert np.isfinite(found).all()
+    assert 0 < features.size <= 24
+
+
+def test_features_know_their_box(features):
+    assert features.dim == 2
+    np.testing.assert_array_equal(features.lower, BOX.lower)
+    np.testing.assert_array_equal(features.upper, BOX.upper)
+
+
+@pytest.mark.parametrize("domain", [INTERVAL, pf.Disk(), pf.Ball(), pf.SpaceTime(pf.Disk(), 2), pf.Box([0] * 5, [1] * 5)])
+def test_features_live_on_the_bounding_box_of_any_domain(name, domain):
+    features = FEATURES[name](domain, 10, 0)
+    shape = jax.eval_shape(features, jax.ShapeDtypeStruct((domain.dim,), jnp.float64)).shape
+    assert shape == (features.size,)
+
+
+# ---- derivatives
+
+
+def test_first_and_second_derivatives_match_finite_differences(features):
+    """Central differences of fourth order of the features, and of their first derivatives."""
+    along = jnp.asarray([0.6, 0.8])
+    slope = lambda x: jax.jvp(features, (x,), (along,))[1]
+    curvature = lambda x: jax.jvp(slope, (x,), (along,))[1]
+    h = 2e-3
+    for function, derivative in ((features, slope), (slope, curvature)):
+        at = lambda s, function=function: values(function, points() + s * h * along[None])
+        expected = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+        found = values(derivative, points())
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(expected).max()))
+
+
+# ---- pytrees
+
+
+def test_features_survive_flattening(features):
+    leaves, structure = jax.tree.flatten(features)
+    again = jax.tree.unflatten(structure, leaves)
+    assert np.array_equal(values(again, points()), values(features, points()))
+    assert again.size == features.size
+
+
+def test_features_may_be_closed_over_or_passed_to_jit(features):
+    x = points()[0]
+    expected = np.asarray(features(x))
+    np.testing.assert_allclose(jax.jit(features)(x), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(jax.jit(lambda f, x: f(x))(features, x), expected, rtol=1e-12, atol=1e-13)
+
+
+def test_two_features_of_one_kind_share_one_compiled_function(name):
+    count = []
+
+    @jax.jit
+    def evaluate(f, x):
+        count.append(1)
+        return f(x)
+
+    evaluate(made(name), points()[0])
+    evaluate(made(name, key=8), points()[0])
+    assert len(count) == 1
+
+
+# ---- position and scale
+
+
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1e-3), (100.0, 1.0), (-3.0, 1e4)])
+def test_position_and_scale_of_the_domain_do_not_matter(name, shift, scale):
+    lower, upper = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
+    moved = FEATURES[name](pf.Box(scale * lower + shift, scale * upper + shift), 24, 7)
+    expected = values(made(name), points())
+    found = values(moved, scale * points() + shift)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+# ---- random numbers
+
+
+def test_the_same_key_gives_the_same_features(name):
+    assert np.array_equal(values(FEATURES[name](BOX, 24, 7), points()), values(made(name), points()))
+
+
+@pytest.mark.parametrize("family", [name for name in FEATURES if name not in FIXED])
+def test_another_key_gives_other_features(family):
+    first, second = values(made(family, key=7), points()), values(made(family, key=8), points())
+    assert (np.abs(first - second) > 1e-3).any(axis=0).mean() > 0.9
+
+
+@pytest.mark.parametrize("family", [name for name in FEATURES if name not in FIXED])
+def test_a_jax_key_is_a_key_too(family):
+    first, second = (FEATURES[family](BOX, 5, jax.random.key(seed)) for seed in (0, 1))
+    assert not np.array_equal(values(first, points()), values(second, points()))
+
+
+# ---- what they are for
+
+
+def test_a_function_in_the_span_is_recovered(name):
+    """u = f, with f made of the first half of the features, so that the error estimate has a coarser solution too."""
+    features = made(name)
+    c = np.zeros(features.size)
+    c[: features.size // 2] = np.random.default_rng(1).standard_normal(features.size // 2)
+    exact = lambda x: features(x) @ jnp.asarray(c)
+    problem = pf.Problem(BOX, lambda u, x: u(x), conditions=[pf.Dirichlet()], exact=exact)
+    solution = pf.solve(problem, features)
+    assert solution.errors().relative_l2 <= 1e-10
+    assert solution.errors().max <= 1e-10 * max(1.0, np.abs(values(features, points(50)) @ c).max())
+
+
+@pytest.mark.parametrize("family", [name for name in FEATURES if name not in NOT_DENSE])
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
+def test_the_error_falls_as_the_number_of_features_doubles(family, helmholtz):
+    errors = [
+        pf.solve(helmholtz, FEATURES[family](helmholtz.domain, size, 0)).errors().relative_l2 for size in (20, 40, 80)
+    ]
+    assert errors[1] <= errors[0] / 3
+    assert errors[2] <= max(errors[1] / 3, 1e-6)
+
+
+@pytest.mark.parametrize("family", ["network", "random"])
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
+def test_the_error_falls_as_the_number_of_features_doubles_in_two_dimensions(family, square):
+    errors = [
+        pf.solve(square, FEATURES[family](square.domain, size, 0)).errors().relative_l2 for size in (50, 100, 200)
+    ]
+    assert errors[1] <= errors[0] / 10
+    assert errors[2] <= errors[1] / 100
+
+
+@pytest.fixture(scope="module")
+def helmholtz() -> pf.Problem:
+    return pf.zoo.get("helmholtz-1d")
+
+
+@pytest.fixture(scope="module")
+def square() -> pf.Problem:
+    return pf.zoo.get("poisson-square")
+
+
+# ---- networks: formulas
+
+
+def test_a_residual_network_is_the_formula():
+    net = pf.NetworkFeatures(BOX, 6, depth=2, key=1)
+    x = np.asarray(points()[0])
+    y = (x - (BOX.lower + BOX.upper) / 2) * 2 / (BOX.upper - BOX.lower)
+    h = net.first @ y + net.first_bias
+    for W, b in zip(np.asarray(net.hidden), np.asarray(net.hidden_bias), strict=True):
+        h = np.tanh(W @ h + b) ** 3 + h
+    assert net.hidden.shape == (2, 6, 6)
+    np.testing.assert_allclose(net(jnp.asarray(x)), h, rtol=1e-13)
+
+
+def test_a_plain_network_is_the_formula_and_counts_its_first_layer():
+    net = pf.NetworkFeatures(BOX, 6, depth=3, key=1, residual=False, activation="sin")
+    x = np.asarray(points()[0])
+    y = (x - (BOX.lower + BOX.upper) / 2) * 2 / (BOX.upper - BOX.lower)
+    h = np.sin(net.first @ y + net.first_bias)
+    for W, b in zip(np.asarray(net.hidden), np.asarray(net.hidden_bias), strict=True):
+        h = np.sin(W @ h + b)
+    assert net.hidden.shape == (2, 6, 6)
+    np.testing.assert_allclose(net(jnp.asarray(x)), h, rtol=1e-13)
+
+
+def test_random_features_are_the_formula():
+    random = pf.RandomFeatures(BOX, 6, key=1)
+    y = jnp.array([0.3, -0.8])
+    x = (y + 1) * jnp.asarray((BOX.upper - BOX.lower) / 2) + jnp.asarray(BOX.lower)
+    np.testing.assert_allclose(random(x), np.tanh(random.weight @ y + random.bias), rtol=1e-13)
+
+
+# ---- initialisations
+
+
+@pytest.mark.parametrize("activation", ["tanh", "tanh3", "sin"])
+@pytest.mark.parametrize("initialisation", ["xavier", "kaiming"])
+def test_without_biases_a_residual_network_is_odd_about_the_centre_of_the_box(activation, initialisation):
+    net = pf.NetworkFeatures(BOX, 20, key=3, activation=activation, initialisation=initialisation)
+    center = jnp.asarray((BOX.lower + BOX.upper) / 2)
+    offset = jnp.array([0.3, -1.1])
+    np.testing.assert_allclose(net(center - offset), -net(center + offset), rtol=1e-12, atol=1e-13)
+
+
+def test_with_the_default_biases_a_network_is_not_odd():
+    net = pf.NetworkFeatures(BOX, 20, key=3)
+    center = jnp.asarray((BOX.lower + BOX.upper) / 2)
+    offset = jnp.array([0.3, -1.1])
+    assert np.abs(net(center - offset) + net(center + offset)).max() > 0.1
+
+
+def is_variance(sample: jax.Array, expected: float, kurtosis: float) -> bool:
+    """Whether the mean square of n independent entries agrees with the variance: within five standard deviations,
+    σ² sqrt((kurtosis - 1) / n), kurtosis 3 for the normal and 9/5 for the uniform distribution."""
+    found = float(jnp.mean(sample**2))
+    return abs(found - expected) <= 5 * expected * np.sqrt((kurtosis - 1) / sample.size)
+
+
+M = 200
+HIDDEN = {"default": (1 / M, 3.0), "xavier": (1 / M, 3.0), "kaiming": (2 / M, 3.0), "uniform": (1 / (3 * M), 1.8)}
+FIRST = {"xavier": (2 / (M + 2), 3.0), "kaiming": (1.0, 3.0), "uniform": (1 / 3, 1.8)}
+
+
+@pytest.mark.parametrize("initialisation", HIDDEN)
+def test_hidden_weights_have_the_variance_of_their_initialisation(initialisation, seed):
+    net = pf.NetworkFeatures(BOX, M, key=seed, initialisation=initialisation)
+    assert is_variance(net.hidden, *HIDDEN[initialisation])
+
+
+@pytest.mark.parametrize("initialisation", FIRST)
+@pytest.mark.parametrize("scale", [None, 3.0])
+def test_first_weights_have_the_variance_of_their_initialisation_times_the_scale(initialisation, scale, seed):
+    variance, kurtosis = FIRST[initialisation]
+    variance *= 1 if scale is None else scale**2
+    net = pf.NetworkFeatures(BOX, M, key=seed, initialisation=initialisation, scale=scale)
+    random = pf.RandomFeatures(BOX, M, key=seed, initialisation=initialisation, scale=scale)
+    assert is_variance(net.first, variance, kurtosis)
+    assert is_variance(random.weight, variance, kurtosis)
+
+
+def test_default_weights_have_the_variance_of_the_scale(seed):
+    assert is_variance(pf.NetworkFeatures(BOX, M, key=seed, scale=0.7).first, 0.49, 3.0)
+    assert is_variance(pf.RandomFeatures(BOX, M, key=seed, scale=0.7).weight, 0.49, 3.0)
+    assert is_variance(pf.NetworkFeatures(BOX, M, key=seed).hidden_bias, 0.04, 3.0)
+
+
+@pytest.mark.parametrize("initialisation", ["xavier", "kaiming"])
+def test_xavier_and_kaiming_have_no_biases(initialisation):
+    net = pf.NetworkFeatures(BOX, 10, initialisation=initialisation)
+    assert not net.first_bias.any()
+    assert not net.hidden_bias.any()
+    assert not pf.RandomFeatures(BOX, 10, initialisation=initialisation).bias.any()
+
+
+def test_the_uniform_initialisation_stays_within_its_bounds(seed):
+    net = pf.NetworkFeatures(BOX, M, key=seed, initialisation="uniform")
+    for array, bound in ((net.first, 1), (net.first_bias, 1), (net.hidden, M**-0.5), (net.hidden_bias, M**-0.5)):
+        assert 0.9 * bound <= float(jnp.max(jnp.abs(array))) <= bound
+
+
+def test_by_default_the_zero_line_of_every_unit_passes_through_the_box(seed):
+    """|b| ≤ ‖w‖₁: the hyperplane w·y + b = 0 meets the cube [-1, 1]^d."""
+    net, random = pf.NetworkFeatures(BOX, M, key=seed), pf.RandomFeatures(BOX, M, key=seed)
+    for weight, bias in ((net.first, net.first_bias), (random.weight, random.bias)):
+        assert (np.abs(bias) <= np.abs(weight).sum(axis=1)).all()
+        assert np.abs(bias).max() > 0
+
+
+def test_the_default_scale_grows_with_the_number_of_features():
+    spread = lambda m: float(jnp.std(pf.NetworkFeatures(BOX, m).first))
+    assert spread(30) < spread(100) < spread(400)
+
+
+@pytest.mark.parametrize(("degree", "dim", "size"), [(99, 1, 100), (3, 2, 10), (30, 2, 496), (4, 3, 35), (2, 5, 21)])
+def test_the_polynomial_degree_inverts_the_dimension_of_the_polynomials(degree, dim, size):
+    assert polynomial_degree(size, dim) == pytest.approx(degree, rel=1e-12)
+
+
+# ---- errors
+
+MAKERS = {"network": pf.NetworkFeatures, "random": pf.RandomFeatures}
+
+
+@pytest.fixture(params=MAKERS)
+def maker(request):
+    return MAKERS[request.param]
+
+
+def test_an_unknown_activation_is_refused_with_the_nearest(maker):
+    with pytest.raises(UnknownNameError, match=r"Unknown activation 'tahn'. Did you mean 'tanh'.*Known: .*sin.*tanh3"):
+        maker(BOX, 10, activation="tahn")
+
+
+def test_an_unknown_initialisation_is_refused_with_the_nearest(maker):
+    with pytest.raises(UnknownNameError, match=r"Unknown initialisation 'xaver'. Did you mean 'xavier'.*Known: .*kaiming"):
+        maker(BOX, 10, initialisation="xaver")
+
+
+@pytest.mark.parametrize("size", [0, -3, True])
+def test_a_bad_number_of_features_is_refused(maker, size):
+    with pytest.raises(FeaturesError, match=rf"(width|size) must be an integer of at least 1; got {size}"):
+        maker(BOX, size)
+
+
+@pytest.mark.parametrize("depth", [0, -1])
+def test_a_bad_depth_is_refused(depth):
+    with pytest.raises(FeaturesError, match=rf"depth must be an integer of at least 1; got {depth}"):
+        pf.NetworkFeatures(BOX, 10, depth)
+
+
+def test_features_may_take_their_box_from_other_features():
+    first = pf.NetworkFeatures(BOX, 5)
+    assert np.array_equal(pf.RandomFeatures(first, 5).lower, BOX.lower)

@@ -1,0 +1,294 @@
+"""Linear, Newton and Picard: what they refuse, how fast they converge and to what, and what they say if they do not."""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.errors import ConvergenceWarning, ProblemError, SolveError
+from pdofm.methods import Outcome
+
+LINE = pf.Interval(-1, 1)
+
+
+@cache
+def burgers() -> pf.Problem:
+    """u u' = ν u'' with ν = 0.3, gentle enough for the plain Picard iteration from zero."""
+    nu = 0.3
+    return pf.Problem(
+        LINE,
+        operator=lambda u, x: u(x) * pf.partial(u, 0)(x) - nu * pf.laplacian(u)(x),
+        source=0.0,
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: -jnp.tanh(x[0] / (2 * nu)),
+        frozen_operator=lambda u, w, x: w(x) * pf.partial(u, 0)(x) - nu * pf.laplacian(u)(x),
+        name="gentle burgers",
+    )
+
+
+@cache
+def cubic() -> pf.Problem:
+    """-u'' + u³ = f with a manufactured solution."""
+    return pf.Problem(
+        LINE,
+        operator=lambda u, x: -pf.laplacian(u)(x) + u(x) ** 3,
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: 2 + jnp.sin(3 * x[0]),
+        frozen_operator=lambda u, w, x: -pf.laplacian(u)(x) + w(x) ** 2 * u(x),
+        name="cubic",
+    )
+
+
+@cache
+def kovasznay() -> pf.Problem:
+    """Kovasznay's flow at Reynolds number 10, which few features resolve."""
+    nu = 0.1
+    rate = 1 / (2 * nu) - np.sqrt(1 / (4 * nu**2) + 4 * np.pi**2)
+
+    def equations(u, w, x):
+        return pf.grad(u.v)(x) @ w.v(x) + pf.grad(u.p)(x) - nu * pf.laplacian(u.v)(x), pf.div(u.v)(x)
+
+    def velocity(x):
+        growth, phase = jnp.exp(rate * x[0]), 2 * jnp.pi * x[1]
+        return jnp.stack([1 - growth * jnp.cos(phase), rate / (2 * jnp.pi) * growth * jnp.sin(phase)])
+
+    return pf.Problem(
+        pf.Box([0, -0.5], [0.5, 0.5]),
+        operator=lambda u, x: equations(u, u, x),
+        source=0.0,
+        conditions=[
+            pf.Dirichlet(unknown="v"),
+            pf.Dirichlet(unknown="p", on=[[0.25, 0.0]]),
+        ],
+        unknowns={"v": 2, "p": 1},
+        exact={"v": velocity, "p": lambda x: (1 - jnp.exp(2 * rate * x[0])) / 2},
+        frozen_operator=equations,
+    )
+
+
+@cache
+def poisson() -> pf.Problem:
+    return pf.Problem(
+        LINE, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=lambda x: jnp.exp(x[0])
+    )
+
+
+SIZE = 40
+
+
+def difference(u: pf.Solution, v: pf.Solution) -> float:
+    points = u.problem.domain.sample(200)
+    return float(np.abs(u(points) - v(points)).max() / np.abs(v(points)).max())
+
+
+# ---- Linear
+
+
+@pytest.mark.parametrize("name", ["gentle burgers", "cubic"])
+def test_linear_refuses_a_nonlinear_equation_and_says_what_to_use(name):
+    problem = {p.name: p for p in (burgers(), cubic())}[name]
+    message = rf"Linear\(\) needs a linear problem, but 'equation' of '{name}' is not linear.*Newton\(\), or Picard\(\)"
+    with pytest.raises(SolveError, match=message):
+        pf.solve(problem, 10, method=pf.Linear())
+
+
+def test_linear_names_all_terms_that_are_not_linear():
+    hot = pf.Condition(lambda u, x, normal: pf.normal_derivative(u, normal)(x) + u(x) ** 4 - 1, name="radiation")
+    with pytest.raises(SolveError, match=r"but 'radiation' of"):
+        pf.solve(poisson().replace(conditions=[hot]), 10, method=pf.Linear())
+    with pytest.raises(SolveError, match=r"but 'equation' and 'radiation' of"):
+        pf.solve(cubic().replace(conditions=[hot]), 10, method=pf.Linear())
+
+
+def test_a_linear_problem_is_solved_in_one_step_by_default():
+    u = pf.solve(poisson(), SIZE)
+    assert (u.stats.steps, u.reason) == ([], "one linear solve")
+    assert u.errors().relative_l2 < 1e-11
+
+
+@pytest.mark.parametrize("lstsq", [pf.SVD(), pf.QR(), pf.SVD(rcond=1e-12)], ids=repr)
+def test_every_least_squares_solver_gives_the_same_solution(lstsq):
+    u = pf.solve(poisson(), SIZE, method=pf.Linear(lstsq=lstsq))
+    assert u.errors().relative_l2 < 1e-10
+
+
+def test_newton_on_a_linear_problem_is_the_linear_solve():
+    linear, newton = pf.solve(poisson(), SIZE), pf.solve(poisson(), SIZE, method=pf.Newton())
+    assert len(newton.stats.steps) <= 3
+    assert difference(newton, linear) < 1e-11
+
+
+# ---- Newton
+
+
+@pytest.mark.parametrize("problem", [burgers, cubic])
+def test_newton_is_the_default_for_nonlinear_problems_and_finds_the_exact_solution(problem):
+    u = pf.solve(problem(), SIZE)
+    assert u.converged
+    assert 2 <= len(u.stats.steps) <= 10
+    assert u.errors().relative_l2 < 1e-9
+
+
+@pytest.mark.parametrize("problem", [burgers, cubic])
+def test_newton_converges_quadratically(problem):
+    """Each change is at most a constant times the square of the one before, down to the limit of the features."""
+    changes = [step["change"] for step in pf.solve(problem(), SIZE).stats.steps]
+    pairs = [(before, after) for before, after in zip(changes, changes[1:], strict=False) if 1e-6 < before < 0.3]
+    assert len(pairs) >= 2
+    for before, after in pairs:
+        assert after <= 10 * before**2
+    # Far faster than linearly: the exponent between the last changes that are above rounding is near two.
+    a, b, c = [change for change in changes if change > 1e-11][-3:]
+    assert np.log(c / b) / np.log(b / a) > 1.6
+
+
+def test_the_residual_of_newton_never_grows():
+    residuals = [step["residual"] for step in pf.solve(cubic(), SIZE).stats.steps]
+    assert all(after <= before or after < 1e-8 for before, after in zip(residuals, residuals[1:], strict=False))
+
+
+def test_newton_starts_where_it_is_told():
+    """u² = (2 + x)² has the two solutions ±(2 + x), and the start decides."""
+    problem = pf.Problem(
+        LINE,
+        lambda u, x: u(x) ** 2,
+        lambda x: (2 + x[0]) ** 2,
+        [pf.Condition(lambda u, x: u(x) ** 2 - (2 + x[0]) ** 2)],
+    )
+    features = pf.NetworkFeatures(LINE, 20)
+    fit = pf.Problem(LINE, lambda u, x: u(x), 1.0, [pf.Dirichlet(1.0)])
+    one = pf.solve(fit, features)
+    x = LINE.sample(50)
+    for sign in (1, -1):
+        u = pf.solve(problem, features, method=pf.Newton(initial=sign * one.coefficients))
+        np.testing.assert_allclose(u(x), sign * (2 + x[:, 0]), rtol=1e-9)
+
+
+def test_a_solution_is_a_start_for_the_next_solve():
+    features = pf.NetworkFeatures(LINE, SIZE)
+    first = pf.solve(cubic(), features)
+    again = pf.solve(cubic(), features, method=pf.Newton(initial=first))
+    assert len(again.stats.steps) <= 2 < len(first.stats.steps)
+    assert difference(again, first) < 1e-9
+
+
+@pytest.mark.parametrize("method", [pf.Newton, pf.Picard])
+def test_a_start_of_the_wrong_shape_is_refused(method):
+    with pytest.raises(SolveError, match=r"initial must have shape \(10, 1\), \(features, components\); got \(11, 1\)"):
+        pf.solve(burgers(), 10, method=method(initial=np.zeros((11, 1))))
+
+
+@pytest.mark.parametrize("method", [pf.Newton, pf.Picard])
+def test_no_steps_at_all_are_refused(method):
+    with pytest.raises(SolveError, match=r"max_steps must be at least 1; got 0"):
+        pf.solve(burgers(), 10, method=method(max_steps=0))
+
+
+def test_a_nonlinear_condition_is_solved_like_a_nonlinear_equation():
+    """u'' = 0 with u(-1) = 0 and ∂u/∂n + u³ = 2 + 64 at x = 1: u = 2 (x + 1)."""
+    problem = pf.Problem(
+        LINE,
+        lambda u, x: pf.laplacian(u)(x),
+        0.0,
+        [
+            pf.Dirichlet(0.0, LINE.face(0, 0)),
+            pf.Condition(
+                lambda u, x, normal: pf.normal_derivative(u, normal)(x) + u(x) ** 3 - 66.0, LINE.face(0, 1), name="hot"
+            ),
+        ],
+        exact=lambda x: 2 * (x[0] + 1),
+    )
+    assert pf.solve(problem, 20).errors().relative_l2 < 1e-9
+
+
+# ---- Picard
+
+
+@pytest.mark.parametrize("memory", [0, 5, 10])
+@pytest.mark.parametrize("problem", [burgers, cubic])
+def test_picard_agrees_with_newton(problem, memory):
+    features = pf.NetworkFeatures(LINE, SIZE)
+    newton = pf.solve(problem(), features)
+    picard = pf.solve(problem(), features, method=pf.Picard(memory=memory, max_steps=400))
+    assert picard.converged
+    assert difference(picard, newton) < 1e-8
+
+
+def test_acceleration_takes_fewer_steps_than_the_plain_iteration():
+    plain, accelerated = (pf.solve(cubic(), SIZE, method=pf.Picard(memory=m, max_steps=400)) for m in (0, 10))
+    assert len(accelerated.stats.steps) < len(plain.stats.steps)
+
+
+@pytest.mark.parametrize("memory", [0, 10])
+def test_picard_agrees_with_newton_on_navier_stokes(memory):
+    features = pf.NetworkFeatures(kovasznay().domain, 70)
+    newton = pf.solve(kovasznay(), features)
+    picard = pf.solve(kovasznay(), features, method=pf.Picard(memory=memory, max_steps=60))
+    assert newton.converged
+    assert picard.converged
+    error = newton.errors().relative_l2
+    assert error < 1e-3
+    # Least squares with two linearisations agree where the features resolve the solution: to the size of its error.
+    assert difference(picard, newton) < error
+
+
+def test_what_is_frozen_may_be_said_by_the_method():
+    without = burgers().replace(frozen_operator=None)
+    method = pf.Picard(operator=burgers().frozen_operator)
+    assert pf.solve(without, SIZE, method=method).errors().relative_l2 < 1e-9
+
+
+def test_picard_needs_to_know_what_is_frozen():
+    message = r"Picard needs to know what is frozen: give Picard\(operator=.*frozen_operator=….*linear in u"
+    with pytest.raises(ProblemError, match=message):
+        pf.solve(burgers().replace(frozen_operator=None), 10, method=pf.Picard())
+
+
+WRONG = {
+    "forgotten term": lambda u, w, x: w(x) * pf.partial(u, 0)(x),
+    "wrong sign": lambda u, w, x: w(x) * pf.partial(u, 0)(x) + 0.3 * pf.laplacian(u)(x),
+    "wrong shape": lambda u, w, x: (u(x), w(x)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_frozen_operator_that_is_not_the_operator_is_refused(name):
+    message = r"frozen operator of Picard differs.*must satisfy operator\(u, u, x\) = problem\.operator\(u, x\)"
+    with pytest.raises(SolveError, match=message):
+        pf.solve(burgers(), 10, method=pf.Picard(operator=WRONG[name]))
+
+
+# ---- not converged
+
+
+@pytest.mark.parametrize("method", [pf.Newton(max_steps=2), pf.Picard(max_steps=2)], ids=["newton", "picard"])
+def test_an_iteration_that_is_cut_short_says_so_and_warns(method):
+    with pytest.warns(ConvergenceWarning, match=r"'gentle burgers' has not converged: not converged in 2 steps"):
+        u = pf.solve(burgers(), SIZE, method=method)
+    assert not u.converged
+    assert len(u.stats.steps) == 2
+    assert "NOT CONVERGED" in repr(u)
+    assert u.error_estimate > 1e-10
+
+
+def test_an_iteration_that_is_cut_short_has_an_estimate_that_knows_it():
+    with pytest.warns(ConvergenceWarning, match="not converged in 4 steps"):
+        u = pf.solve(cubic(), SIZE, method=pf.Picard(max_steps=4, memory=0))
+    assert u.errors().relative_l2 / 30 <= u.error_estimate
+
+
+@pytest.mark.filterwarnings("always::pdofm.errors.ConvergenceWarning")
+def test_a_problem_without_a_solution_never_looks_converged():
+    problem = pf.Problem(LINE, lambda u, x: u(x) ** 2, -1.0, [pf.Dirichlet(1.0)])
+    with pytest.warns(ConvergenceWarning, match="has not converged"):
+        u = pf.solve(problem, 20, method=pf.Newton(max_steps=8))
+    assert not u.converged
+
+
+def test_an_iteration_that_shrinks_geometrically_is_extrapolated():
+    """Steps 1, r, r², … that stop at rⁿ still lack r/(1 - r) rⁿ."""
+    steps = [{"change": 0.5**k, "residual": 0.0} for k in range(6)]
+    outcome = Outcome(np.zeros((1, 1)), None, None, None, {}, True, "", steps)  # type: ignore[arg-type]
+    assert outcome.iteration_error == pytest.approx(0.5**5)
