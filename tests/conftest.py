@@ -6,6 +6,9 @@ import zlib
 from pathlib import Path
 
 os.environ["MPLBACKEND"] = "Agg"  # read by matplotlib when it is first imported, in subprocesses too
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores: threads of their own would wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
 
 import hypothesis
 import jax

@@ -22,7 +22,7 @@ Build = Callable[[pf.Domain, int, int], Features]
 FEATURES: dict[str, Build] = {
     "network": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key),
     "network-tanh": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key, activation="tanh"),
-    "network-sin": lambda domain, size, key: pf.NetworkFeatures(domain, size, depth=1, key=key, activation="sin"),
+    "network-sin": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key, activation="sin"),
     "network-plain": lambda domain, size, key: pf.NetworkFeatures(
         domain, size, key=key, residual=False, activation="tanh"
     ),
@@ -61,8 +61,14 @@ def points(count: int = 5) -> jax.Array:
     return jnp.asarray(BOX.sample(count, "random", key=4))
 
 
+@jax.jit
+def _values(features: Features, at: jax.Array) -> jax.Array:
+    return jax.vmap(features)(at)
+
+
 def values(features: Features, at: jax.Array) -> np.ndarray:
-    return np.asarray(jax.jit(lambda f, x: jax.vmap(f)(x))(features, at))
+    """All features at many points, (n, m)."""
+    return np.asarray(_values(features, at))
 
 
 # ---- shapes
@@ -94,15 +100,17 @@ def test_features_live_on_the_bounding_box_of_any_domain(name, domain):
 
 def test_first_and_second_derivatives_match_finite_differences(features):
     """Central differences of fourth order of the features, and of their first derivatives."""
-    along = jnp.asarray([0.6, 0.8])
+    along, h = jnp.asarray([0.6, 0.8]), 2e-3
     slope = lambda x: jax.jvp(features, (x,), (along,))[1]
     curvature = lambda x: jax.jvp(slope, (x,), (along,))[1]
-    h = 2e-3
-    for function, derivative in ((features, slope), (slope, curvature)):
-        at = lambda s, function=function: values(function, points() + s * h * along[None])
-        expected = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
-        found = values(derivative, points())
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6 * max(1.0, np.abs(expected).max()))
+    both = jax.jit(jax.vmap(lambda x: (features(x), slope(x), curvature(x))))
+    ahead, behind, far_ahead, far_behind = (both(points() + s * h * along[None]) for s in (1, -1, 2, -2))
+    found = both(points())
+    for order in (0, 1):
+        near, far = (np.asarray(a[order] - b[order]) for a, b in ((ahead, behind), (far_ahead, far_behind)))
+        expected = (8 * near - far) / (12 * h)
+        tolerance = 1e-6 * max(1.0, np.abs(expected).max())
+        np.testing.assert_allclose(np.asarray(found[order + 1]), expected, rtol=1e-6, atol=tolerance)
 
 
 # ---- pytrees
@@ -118,7 +126,7 @@ def test_features_survive_flattening(features):
 def test_features_may_be_closed_over_or_passed_to_jit(features):
     x = points()[0]
     expected = np.asarray(features(x))
-    np.testing.assert_allclose(jax.jit(features)(x), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(jax.jit(lambda x: features(x))(x), expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(jax.jit(lambda f, x: f(x))(features, x), expected, rtol=1e-12, atol=1e-13)
 
 
@@ -185,17 +193,15 @@ def test_a_function_in_the_span_is_recovered(name):
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
 def test_the_error_falls_as_the_number_of_features_doubles(family, helmholtz):
     errors = [
-        pf.solve(helmholtz, FEATURES[family](helmholtz.domain, size, 0)).errors().relative_l2 for size in (20, 40, 80)
+        pf.solve(helmholtz, FEATURES[family](helmholtz.domain, size, 0)).errors().relative_l2 for size in (20, 40)
     ]
     assert errors[1] <= errors[0] / 3
-    assert errors[2] <= max(errors[1] / 3, 1e-6)
 
 
-@pytest.mark.parametrize("family", ["network", "random"])
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
-def test_the_error_falls_as_the_number_of_features_doubles_in_two_dimensions(family, square):
+def test_the_error_of_the_default_features_falls_faster_than_any_fixed_power(square):
     errors = [
-        pf.solve(square, FEATURES[family](square.domain, size, 0)).errors().relative_l2 for size in (50, 100, 200)
+        pf.solve(square, FEATURES["network"](square.domain, size, 0)).errors().relative_l2 for size in (50, 100, 200)
     ]
     assert errors[1] <= errors[0] / 10
     assert errors[2] <= errors[1] / 100

@@ -27,7 +27,7 @@ LAYERS = [
         "problem",
         "features",
     ),
-    *("assemble", "pretrain", "methods", "estimate", "solution", "solve", "plot", "export"),
+    *("assemble", "losses", "pretrain", "methods", "estimate", "solution", "solve", "plot", "export"),
     *("zoo", "experiments", "bench", "cli", "__init__"),
 ]
 

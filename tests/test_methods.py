@@ -29,13 +29,16 @@ def burgers() -> pf.Problem:
 
 
 @cache
-def cubic() -> pf.Problem:
-    """-u'' + u³ = f with a manufactured solution."""
+def cubic(size: float = 2.0) -> pf.Problem:
+    """-u'' + u³ = f with a manufactured solution.
+
+    The plain Picard iteration -u'' + w² u = f contracts like 2u² / (λ + u²) with λ = π²/4: for size 0.5, not for 2.
+    """
     return pf.Problem(
         LINE,
         operator=lambda u, x: -pf.laplacian(u)(x) + u(x) ** 3,
         conditions=[pf.Dirichlet()],
-        exact=lambda x: 2 + jnp.sin(3 * x[0]),
+        exact=lambda x: size * (1 + jnp.sin(3 * x[0]) / 2),
         frozen_operator=lambda u, w, x: -pf.laplacian(u)(x) + w(x) ** 2 * u(x),
         name="cubic",
     )
@@ -206,18 +209,19 @@ def test_a_nonlinear_condition_is_solved_like_a_nonlinear_equation():
 # ---- Picard
 
 
-@pytest.mark.parametrize("memory", [0, 5, 10])
-@pytest.mark.parametrize("problem", [burgers, cubic])
-def test_picard_agrees_with_newton(problem, memory):
+@pytest.mark.parametrize("memory", [0, 10])
+@pytest.mark.parametrize("name", ["gentle burgers", "cubic"])
+def test_picard_agrees_with_newton(name, memory):
+    problem = burgers() if name == "gentle burgers" else cubic(0.5)
     features = pf.NetworkFeatures(LINE, SIZE)
-    newton = pf.solve(problem(), features)
-    picard = pf.solve(problem(), features, method=pf.Picard(memory=memory, max_steps=400))
+    newton = pf.solve(problem, features)
+    picard = pf.solve(problem, features, method=pf.Picard(memory=memory, max_steps=100))
     assert picard.converged
     assert difference(picard, newton) < 1e-8
 
 
 def test_acceleration_takes_fewer_steps_than_the_plain_iteration():
-    plain, accelerated = (pf.solve(cubic(), SIZE, method=pf.Picard(memory=m, max_steps=400)) for m in (0, 10))
+    plain, accelerated = (pf.solve(cubic(0.5), SIZE, method=pf.Picard(memory=m)) for m in (0, 10))
     assert len(accelerated.stats.steps) < len(plain.stats.steps)
 
 
@@ -275,7 +279,7 @@ def test_an_iteration_that_is_cut_short_says_so_and_warns(method):
 
 def test_an_iteration_that_is_cut_short_has_an_estimate_that_knows_it():
     with pytest.warns(ConvergenceWarning, match="not converged in 4 steps"):
-        u = pf.solve(cubic(), SIZE, method=pf.Picard(max_steps=4, memory=0))
+        u = pf.solve(cubic(0.5), SIZE, method=pf.Picard(max_steps=4, memory=0))
     assert u.errors().relative_l2 / 30 <= u.error_estimate
 
 
@@ -287,8 +291,10 @@ def test_a_problem_without_a_solution_never_looks_converged():
     assert not u.converged
 
 
-def test_an_iteration_that_shrinks_geometrically_is_extrapolated():
+def test_what_an_iteration_still_lacks_is_extrapolated_from_its_last_steps():
     """Steps 1, r, r², … that stop at rⁿ still lack r/(1 - r) rⁿ."""
-    steps = [{"change": 0.5**k, "residual": 0.0} for k in range(6)]
-    outcome = Outcome(np.zeros((1, 1)), None, None, None, {}, True, "", steps)  # type: ignore[arg-type]
-    assert outcome.iteration_error == pytest.approx(0.5**5)
+    factorization = pf.QR().factor(np.eye(1))
+    for rate in (0.5, 0.1):
+        steps = [{"change": rate**k, "residual": 0.0} for k in range(6)]
+        outcome = Outcome(np.zeros((1, 1)), factorization, np.zeros(1), np.zeros(1), {}, True, "", steps)
+        assert outcome.iteration_error == pytest.approx(rate / (1 - rate) * rate**5)

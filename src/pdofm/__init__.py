@@ -6,7 +6,7 @@ jax.config.update(
     "jax_enable_x64", True
 )  # before any array is made: least squares in float32 loses everything gained here
 
-from pdofm import errors, metrics, zoo  # noqa: E402
+from pdofm import errors, losses, metrics, zoo  # noqa: E402
 from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime  # noqa: E402
 from pdofm.features import (  # noqa: E402
@@ -26,6 +26,7 @@ from pdofm.features import (  # noqa: E402
 from pdofm.lstsq import QR, SVD  # noqa: E402
 from pdofm.methods import Linear, Newton, Picard  # noqa: E402
 from pdofm.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
+from pdofm.pretrain import Trained, pretrain  # noqa: E402
 from pdofm.problem import Problem  # noqa: E402
 from pdofm.solution import Solution  # noqa: E402
 from pdofm.solve import solve, tune_scale  # noqa: E402
@@ -63,6 +64,7 @@ __all__ = [
     "Shell",
     "Solution",
     "SpaceTime",
+    "Trained",
     "TransNet",
     "__version__",
     "div",
@@ -72,9 +74,11 @@ __all__ = [
     "hessian",
     "laplacian",
     "load",
+    "losses",
     "metrics",
     "normal_derivative",
     "partial",
+    "pretrain",
     "save",
     "solve",
     "tune_scale",

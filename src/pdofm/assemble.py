@@ -151,10 +151,12 @@ def _linearise(lhs: LeftSide, layout: Layout, features, coefficients: Array, poi
     return jax.vmap(at)(points, normals)
 
 
-def _entries(term: Term, layout: Layout, block: Block) -> int:
+def entries(layout: Layout, block: Block) -> int:
+    """Number of rows per point."""
+
     def left(z: Array, normal: Array) -> Array:
         u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
-        return term.lhs(u, u, layout.arguments(z), normal)
+        return block.term.lhs(u, u, layout.arguments(z), normal)
 
     shapes = [jax.ShapeDtypeStruct(a.shape[1:], jnp.float64) for a in (block.points, block.normals)]
     return jax.eval_shape(left, *shapes).shape[0]
@@ -165,7 +167,7 @@ def _right(right_side: RightSide, layout: Layout, points: Array, normals: Array)
     return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
 
 
-def right_values(layout: Layout, block: Block, entries: int) -> Float[np.ndarray, "n k"]:
+def right_values(layout: Layout, block: Block, columns: int) -> Float[np.ndarray, "n k"]:
     """The right side of a block at its points."""
     n = len(block.points)
     size = bucket(n)
@@ -177,18 +179,18 @@ def right_values(layout: Layout, block: Block, entries: int) -> Float[np.ndarray
             f"The {what} is not finite at {len(bad)} of {n} points, for instance {values[bad[0]].tolist()} at "
             f"{block.points[bad[0]].tolist()}. Check the function there, or use other points."
         )
-    return np.broadcast_to(values, (n, entries))
+    return np.broadcast_to(values, (n, columns))
 
 
 def assemble(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> System:
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points."""
-    entries = [_entries(block.term, layout, block) for block in blocks]
-    total = sum(len(block.points) * k for block, k in zip(blocks, entries, strict=True))
+    counts = [entries(layout, block) for block in blocks]
+    total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
     # Fortran order, so that LAPACK factors it in place.
     A = np.empty((total, coefficients.size), order="F")
     left, right, scales = (np.empty(total) for _ in range(3))
     rows, start = {}, 0
-    for block, k in zip(blocks, entries, strict=True):
+    for block, k in zip(blocks, counts, strict=True):
         first = start
         for here, size in _chunks(len(block.points), 8 * k * coefficients.size):
             value, gradient, norm = _linearise(

@@ -9,8 +9,8 @@ leading columns of A. Three things are learned from them.
   solution: the ratio of error to residual depends on the problem. A coarse solution calibrates it. Its error is known,
   for it is nearly the distance to the fine solution, and so is its residual:
   error(fine) ≈ residual(fine) · ‖u_fine - u_coarse‖ / residual(coarse).
-- Where the error falls slowly, like m^-p (a singularity, an unresolved layer), all of these are too small. The distances
-  of the solutions with half and with 70 % of the features give p, and e(m) = distance(m/2) / (2^p - 1).
+- Where the error falls slowly, like m^-p (a singularity, an unresolved layer), all of these are too small. The
+  distances of the solutions with half and with 70 % of the features give p, and e(m) = distance(m/2) / (2^p - 1).
 
 The estimate is the largest of these numbers, and of what an iteration that stopped still lacks.
 """
@@ -73,4 +73,6 @@ def _slow_error(distances: dict[float, float]) -> float:
     for _ in range(50):  # the ratio falls with p
         middle = (low + high) / 2
         low, high = (middle, high) if ratio(middle) > more / half else (low, middle)
-    return half / (SLOW[0] ** -low - 1)
+    error = half / (SLOW[0] ** -low - 1)
+    # Only if the nearest solution is as far as that rate says; much nearer, and the convergence is speeding up.
+    return error if distances[NEAR] > 0.5 * error * (NEAR**-low - 1) else 0.0

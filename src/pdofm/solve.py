@@ -137,27 +137,27 @@ def tune_scale(
     """The features with the scale that solves `problem` best, chosen without an exact solution.
 
     Solves with all frequencies multiplied by each of `factors` (by default powers of two from 1/16 to 16, walking from
-    1 in the direction that improves) and keeps the one with the smallest residual at points that were not fitted.
-    `options` are those of `solve`.
+    1 in the direction that improves). The residual at points that were not fitted decides; among scales within a factor
+    3 of the smallest one, where rounding matters more than resolution, the error estimate does. `options` are those of
+    `solve`.
     """
 
-    def residual(factor: float) -> float:
+    def quality(factor: float) -> tuple[float, float]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             solution = solve(problem, features.rescaled(factor), key=key, **options)
-        return solution.stats.held_out
+        return solution.stats.held_out, solution.error_estimate
 
-    if factors is not None:
-        return features.rescaled(min(factors, key=residual))
-    seen = {1.0: residual(1.0)}
-    for step in (0.5, 2.0):
+    seen = {factor: quality(factor) for factor in ((1.0,) if factors is None else factors)}
+    for step in (0.5, 2.0) if factors is None else ():
         at = step
         while 1 / 16 <= at <= 16:
-            seen[at] = residual(at)
-            if seen[at] > 4 * min(seen.values()):  # residuals jump a little from scale to scale: look one step further
+            seen[at] = quality(at)
+            if seen[at][0] > 4 * min(seen.values())[0]:  # residuals jump from scale to scale: look a little further
                 break
             at *= step
-    return features.rescaled(min(seen, key=lambda factor: seen[factor]))
+    enough = 3 * min(seen.values())[0]
+    return features.rescaled(min((f for f in seen if seen[f][0] <= enough), key=lambda factor: seen[factor][1]))
 
 
 def _judge(outcome: Outcome, estimate: float, tol: float | None) -> tuple[bool, str]:

@@ -89,8 +89,10 @@ class Layout:
 
 def joined(value: Any) -> Array:
     """What a user function returned at a point, as one vector: a scalar, a vector, or a tuple of these."""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    return jnp.concatenate([jnp.ravel(jnp.asarray(p, dtype=jnp.result_type(float))) for p in parts])
+    parts = [jnp.ravel(jnp.asarray(part)) for part in (value if isinstance(value, tuple | list) else (value,))]
+    return jnp.concatenate(
+        [part if jnp.issubdtype(part.dtype, jnp.floating) else part.astype(jnp.result_type(float)) for part in parts]
+    )
 
 
 Where = Part | np.ndarray | Array | list | None

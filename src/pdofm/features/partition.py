@@ -183,17 +183,17 @@ class PartitionOfUnity(Features):
             valid = jnp.all((cell >= 0) & (cell < cells))
             flat = jnp.asarray(np.array(_strides(self.grid)), dtype=jnp.int64) @ cell.astype(jnp.int64)
             number = jnp.asarray(self.table)[jnp.where(valid, flat, 0)]
+            kept = valid & (number >= 0)
             local = 2 * (at - cell) - 1
-            if self.window == "a":
-                weight = jnp.where(np.any(np.array(choice)), 0.0, 1.0) * jnp.ones_like(at[0])
-            else:
-                each = window_b(local)
-                if not self.normalise:  # the outer halves of outer windows do not fall off
-                    outer = ((cell == 0) & (local < 0)) | ((cell == cells - 1) & (local > 0))
-                    each = jnp.where(outer, 1.0, each)
-                weight = jnp.prod(each)
-            found.append(jnp.where(valid & (number >= 0), number, 0))
-            weights.append(jnp.where(valid & (number >= 0), weight, 0.0))
+            each = jnp.ones_like(at) if self.window == "a" else window_b(local)
+            if not self.normalise:  # the outer halves of outer windows do not fall off
+                outer = ((cell == 0) & (local < 0)) | ((cell == cells - 1) & (local > 0))
+                each = jnp.where(outer, 1.0, each)
+            weight = jnp.where(kept, jnp.prod(each), 0.0)
+            if self.window == "a":  # the cell itself; at the edge of a cell that was dropped, its neighbour
+                weight = jnp.where(sum(weights, jnp.zeros_like(weight)) > 0, 0.0, weight)
+            found.append(jnp.where(kept, number, 0))
+            weights.append(weight)
         return jnp.stack(found), jnp.stack(weights)
 
     def _used(self, domain: Domain) -> np.ndarray:

@@ -1,0 +1,154 @@
+"""What features are trained for: physics (a residual, an energy, data) and orthogonality, as small objects.
+
+A loss is any function ``loss(features, coefficients, batch) -> scalar``, where `coefficients` (m, C) are those of the
+output layer that is trained along, and `batch` holds the points, normals and right sides of every term of the problem.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from pdofm.errors import ProblemError
+from pdofm.features import Features
+from pdofm.terms import Layout, LeftSide
+
+
+class Samples(NamedTuple):
+    """The points of one term in one training step, with normals and the right side there."""
+
+    points: Float[Array, "n d"]
+    normals: Float[Array, "n s"]
+    right: Float[Array, "n k"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All terms of a problem in one training step; the first one is the equation."""
+
+    samples: dict[str, Samples]
+    left_sides: tuple[tuple[str, LeftSide], ...]
+    layout: Layout
+
+    @property
+    def interior(self) -> Float[Array, "n d"]:
+        """The points of the equation."""
+        return self.samples["equation"].points
+
+
+jax.tree_util.register_dataclass(Batch, data_fields=["samples"], meta_fields=["left_sides", "layout"])
+
+Loss = Callable[[Features, Float[Array, "m C"], Batch], Float[Array, ""]]
+
+
+def _unknown(features: Features, coefficients: Array, layout: Layout) -> Any:
+    return layout.fields(lambda z: features.combine(z, coefficients))
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The strong residual: Σ over terms of weight · mean |lhs(u) - rhs|², the loss of physics-informed networks.
+
+    `weights` maps names of terms ("equation", "dirichlet", …) to weights; 1 where nothing is given.
+    """
+
+    weights: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def weighted(cls, weights: Mapping[str, float]) -> "Residual":
+        """From a dictionary of weights."""
+        return cls(tuple(weights.items()))
+
+    def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
+        u = _unknown(features, coefficients, batch.layout)
+        weights, total = dict(self.weights), jnp.zeros((), dtype=coefficients.dtype)
+        for name, samples in batch.samples.items():
+            lhs = dict(batch.left_sides)[name]
+
+            def left(z: Array, normal: Array, lhs: LeftSide = lhs) -> Array:
+                return lhs(u, u, batch.layout.arguments(z), normal)
+
+            gap = jax.vmap(left)(samples.points, samples.normals) - samples.right
+            total += weights.get(name, 1.0) * jnp.mean(jnp.sum(gap**2, axis=1))
+        return total
+
+
+@dataclass(frozen=True)
+class Variational:
+    """An energy (Deep Ritz): mean of ``energy(u, x)`` inside, plus `boundary` times the mean square of the conditions'
+    residuals.
+
+    For -Δu = f: ``Variational(lambda u, x: jnp.sum(grad(u)(x) ** 2) / 2 - f(x) * u(x))``.
+    """
+
+    energy: Callable[..., Array]
+    boundary: float = 500.0
+
+    def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
+        u = _unknown(features, coefficients, batch.layout)
+        inside = jax.vmap(lambda z: self.energy(u, *batch.layout.arguments(z)))(batch.interior)
+        conditions = {name: s for name, s in batch.samples.items() if name != "equation"}
+        penalty = Residual()(features, coefficients, Batch(conditions, batch.left_sides, batch.layout))
+        return jnp.mean(inside) + self.boundary * penalty
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """Fit a known function: mean |u - function|² at the interior points."""
+
+    function: Callable[..., Array]
+
+    def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
+        def gap(z: Array) -> Array:
+            target = jnp.atleast_1d(self.function(*batch.layout.arguments(z)))
+            return jnp.sum((features.combine(z, coefficients) - target) ** 2)
+
+        return jnp.mean(jax.vmap(gap)(batch.interior))
+
+
+@dataclass(frozen=True)
+class NoPhysics:
+    """Nothing: features that are trained for orthogonality alone."""
+
+    def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
+        return jnp.zeros((), dtype=coefficients.dtype)
+
+
+@dataclass(frozen=True)
+class Orthogonality:
+    """How far the features are from orthonormal on the interior points: ‖UᵀU - I‖ in the Frobenius norm.
+
+    U is the matrix of feature values, one row per point. `squared` takes the square of the norm; with ``mean=True`` the
+    Gram matrix is UᵀU / n, an average that does not depend on the number of points.
+    """
+
+    squared: bool = False
+    mean: bool = False
+
+    def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
+        U = jax.vmap(features)(batch.interior)
+        gram = U.T @ U
+        if self.mean:
+            gram = gram / U.shape[0]
+        square = jnp.sum((gram - jnp.eye(gram.shape[0], dtype=gram.dtype)) ** 2)
+        return square if self.squared else jnp.sqrt(square)
+
+
+PHYSICS: dict[str, Callable[[], Loss]] = {"residual": Residual, "none": NoPhysics}
+
+
+def physics_of(given: Any) -> Any:
+    """The physics loss that was asked for: a name, or any loss."""
+    if isinstance(given, str):
+        if given not in PHYSICS:
+            raise ProblemError(
+                f"physics must be one of {sorted(PHYSICS)} or a loss such as Variational(…); got {given!r}."
+            )
+        return PHYSICS[given]()
+    if not callable(given):
+        raise ProblemError(f"physics must be a name or a function loss(features, coefficients, batch); got {given!r}.")
+    return given

@@ -1,0 +1,177 @@
+"""Every problem of the zoo: its exact solution solves it, it is found by default, and the error estimate is honest."""
+
+import warnings
+from dataclasses import dataclass
+from statistics import median
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.assemble import collocate
+from pdofm.errors import ConvergenceWarning, PdofmError, UnknownNameError
+
+NAMES = pf.zoo.names()
+
+
+@dataclass
+class Case:
+    """What is solved, and what is claimed: the median of the relative L2 errors over the seeds."""
+
+    claim: float | None = None
+    features: int | None = None  # per component; None takes the default of `solve`
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+
+CASES = {
+    "helmholtz-1d": Case(1e-10, 100),
+    "poisson-square": Case(2e-10, 500),
+    "poisson-lshape": Case(2e-10, 500),
+    "poisson-annulus": Case(2e-10, 500),
+    "poisson-cube": Case(2e-6, 600, seeds=(0,)),
+    "wave-periodic": Case(1e-9, 500),
+    "kovasznay": Case(1e-7, 300, seeds=(0,)),
+    "poisson-5d": Case(None, 400, seeds=(0,)),
+}
+
+
+def case_of(name: str) -> Case:
+    return CASES.get(name, Case())
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def problem(request) -> pf.Problem:
+    return pf.zoo.get(request.param)
+
+
+@pytest.fixture(scope="module")
+def solutions(problem) -> list[pf.Solution]:
+    case = case_of(problem.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return [pf.solve(problem, case.features, key=seed) for seed in case.seeds]
+
+
+# ---- names
+
+
+def test_the_zoo_has_the_problems_of_the_paper_and_others():
+    paper = ["helmholtz-1d", "poisson-1d", "poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube"]
+    assert {*paper, "wave-periodic", "kovasznay"} <= set(NAMES)
+    others = ["heat", "boundary-layer", "burgers", "biharmonic-plate", "elasticity", "poisson-polygon", "poisson-5d"]
+    assert set(others) <= set(NAMES)
+    assert len(NAMES) == len(set(NAMES))
+
+
+def test_a_problem_knows_its_name_and_its_exact_solution(problem):
+    assert problem.name in NAMES
+    assert problem.exact is not None
+
+
+def test_every_problem_is_described_in_one_line():
+    for name in NAMES:
+        assert 10 < len(pf.zoo.describe(name)) <= 120
+        assert "\n" not in pf.zoo.describe(name)
+
+
+@pytest.mark.parametrize("ask", [pf.zoo.get, pf.zoo.describe])
+def test_a_name_with_a_typo_gets_the_nearest(ask):
+    with pytest.raises(UnknownNameError, match=r"Unknown problem 'poison-sqare'. Did you mean 'poisson-square'"):
+        ask("poison-sqare")
+    with pytest.raises(PdofmError, match=r"Unknown problem 'xyz'. Known: .*kovasznay.*wave-periodic"):
+        ask("xyz")
+
+
+def test_an_unknown_name_is_a_lookup_error():
+    with pytest.raises(LookupError, match="Unknown problem"):
+        pf.zoo.get("")
+
+
+# ---- the exact solution
+
+
+def test_the_exact_solution_satisfies_the_equation_and_all_conditions(problem):
+    """lhs(exact) = rhs at points of every term, relative to the size of what the left side adds up."""
+    layout, exact = problem.layout, problem.exact_fields
+    blocks = collocate(problem, 64, 32 * len(problem.terms), sampling="random", key=9)
+    for block in blocks:
+
+        def residual(z, normal, block=block):
+            args = layout.arguments(z)
+            return block.term.lhs(exact, exact, args, normal) - block.right_side(layout, args, normal)
+
+        points, normals = jnp.asarray(block.points), jnp.asarray(block.normals)
+        found = np.asarray(jax.jit(jax.vmap(residual))(points, normals))
+        scale = np.abs(problem.exact_values(block.points)).max()
+        assert np.isfinite(found).all()
+        assert np.abs(found).max() <= 1e-10 * max(scale, 1.0), block.term.name
+
+
+SOURCES = {
+    # -Δ sin πx sin πy … = d π² sin πx sin πy …
+    "poisson-square": lambda x: 2 * np.pi**2 * np.prod(np.sin(np.pi * x), axis=1),
+    "poisson-lshape": lambda x: 2 * np.pi**2 * np.prod(np.sin(np.pi * x), axis=1),
+    "poisson-annulus": lambda x: 2 * np.pi**2 * np.prod(np.sin(np.pi * x), axis=1),
+    "poisson-cube": lambda x: 3 * np.pi**2 * np.prod(np.sin(np.pi * x), axis=1),
+    "poisson-1d": lambda x: np.ones(len(x)),
+    "poisson-5d": lambda x: 5 * np.cos(x.sum(axis=1)),
+    # (1 + 9 - 1) exp(x) cos 3y
+    "poisson-polygon": lambda x: 9 * np.exp(x[:, 0]) * np.cos(3 * x[:, 1]),
+    "wave-periodic": lambda x: np.zeros(len(x)),
+    "heat": lambda x: np.zeros(len(x)),
+    "burgers": lambda x: np.zeros(len(x)),
+    # ΔΔ of ¼ (1 - cos 2πx)(1 - cos 2πy)
+    "biharmonic-plate": lambda x: (
+        4
+        * np.pi**4
+        * (
+            4 * np.prod(np.cos(2 * np.pi * x), axis=1)
+            - np.cos(2 * np.pi * x[:, 0])
+            - np.cos(2 * np.pi * x[:, 1])
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_source_is_the_one_of_the_formula(name):
+    problem = pf.zoo.get(name)
+    points = problem.domain.sample(20)
+    right = problem.right_side(problem.terms[0])
+    normal = jnp.zeros(problem.domain.dim - problem.layout.has_time)
+    found = jax.vmap(lambda z: right(problem.layout, problem.layout.arguments(z), normal))(jnp.asarray(points))
+    np.testing.assert_allclose(np.asarray(found)[:, 0], SOURCES[name](points), rtol=1e-10, atol=1e-10)
+
+
+# ---- solving, with nothing chosen
+
+
+def test_the_default_solve_is_as_accurate_as_claimed(problem, solutions):
+    claim = case_of(problem.name).claim
+    errors = [u.errors().relative_l2 for u in solutions]
+    assert median(errors) <= (1e-2 if claim is None else claim), errors
+    assert claim is None or all(u.converged for u in solutions)
+
+
+def test_the_error_estimate_is_within_a_factor_of_30_and_not_below_a_tenth(problem, solutions):
+    ratios = [u.error_estimate / u.errors().relative_l2 for u in solutions]
+    assert 0.1 <= median(ratios) <= 30, ratios
+
+
+# ---- Kovasznay's flow
+
+
+@pytest.mark.parametrize("problem", ["kovasznay"], indirect=True)
+def test_newton_needs_at_most_eight_steps_for_kovasznay(solutions):
+    (u,) = solutions
+    assert len(u.stats.steps) <= 8
+    assert list(u.errors().components) == ["v[0]", "v[1]", "p"]
+    assert all(e.relative_l2 <= 1e-7 for e in u.errors().components.values())
+
+
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")  # rtol = 1e-10 takes a few steps more
+def test_picard_needs_at_most_twenty_steps_for_kovasznay():
+    u = pf.solve(pf.zoo.get("kovasznay"), 300, method=pf.Picard(max_steps=20))
+    assert all(e.relative_l2 <= 1e-7 for e in u.errors().components.values())
