@@ -18,7 +18,7 @@ BOX = pf.Box([0, -1], [2, 1])
 SYSTEM = {"v": 2, "p": 1}
 
 
-def network(domain=BOX, width: int = 6, key: int = 3) -> Features:
+def network(domain: pf.Domain = BOX, width: int = 6, key: int = 3) -> Features:
     return pf.NetworkFeatures(domain, width=width, depth=2, key=key, scale=1.0)
 
 
@@ -227,7 +227,7 @@ def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
 def test_no_chunk_is_larger_than_asked_for(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_BYTES", 2**20)
     slices = list(module._chunks(5000, 8 * 1000))
-    assert [s.start for s, _ in slices] == [0] + [s.stop for s, _ in slices][:-1]
+    assert [s.start for s, _ in slices] == [0, *[s.stop for s, _ in slices][:-1]]
     assert slices[-1][0].stop == 5000
     assert all(s.stop - s.start <= size and size * 8 * 1000 <= 2**20 for s, size in slices)
 

@@ -17,7 +17,7 @@ from pdofm.errors import FeaturesError, UnknownNameError
 from pdofm.features import Features
 from pdofm.features.base import polynomial_degree
 
-Build = Callable[[pf.Domain, int, int], Features]
+Build = Callable[[pf.Domain, int, int | jax.Array], Features]
 
 FEATURES: dict[str, Build] = {
     "network": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key),
@@ -88,7 +88,9 @@ def test_features_know_their_box(features):
     np.testing.assert_array_equal(features.upper, BOX.upper)
 
 
-@pytest.mark.parametrize("domain", [INTERVAL, pf.Disk(), pf.Ball(), pf.SpaceTime(pf.Disk(), 2), pf.Box([0] * 5, [1] * 5)])
+@pytest.mark.parametrize(
+    "domain", [INTERVAL, pf.Disk(), pf.Ball(), pf.SpaceTime(pf.Disk(), 2), pf.Box([0] * 5, [1] * 5)]
+)
 def test_features_live_on_the_bounding_box_of_any_domain(name, domain):
     features = FEATURES[name](domain, 10, 0)
     shape = jax.eval_shape(features, jax.ShapeDtypeStruct((domain.dim,), jnp.float64)).shape
@@ -126,7 +128,8 @@ def test_features_survive_flattening(features):
 def test_features_may_be_closed_over_or_passed_to_jit(features):
     x = points()[0]
     expected = np.asarray(features(x))
-    np.testing.assert_allclose(jax.jit(lambda x: features(x))(x), expected, rtol=1e-12, atol=1e-13)
+    closed = jax.jit(lambda x: 2 * features(x))
+    np.testing.assert_allclose(closed(x), 2 * expected, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(jax.jit(lambda f, x: f(x))(features, x), expected, rtol=1e-12, atol=1e-13)
 
 
@@ -351,7 +354,9 @@ def test_an_unknown_activation_is_refused_with_the_nearest(maker):
 
 
 def test_an_unknown_initialisation_is_refused_with_the_nearest(maker):
-    with pytest.raises(UnknownNameError, match=r"Unknown initialisation 'xaver'. Did you mean 'xavier'.*Known: .*kaiming"):
+    with pytest.raises(
+        UnknownNameError, match=r"Unknown initialisation 'xaver'. Did you mean 'xavier'.*Known: .*kaiming"
+    ):
         maker(BOX, 10, initialisation="xaver")
 
 

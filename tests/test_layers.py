@@ -14,21 +14,9 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *(
-        "version",
-        "_types",
-        "errors",
-        "sampling",
-        "operators",
-        "metrics",
-        "domain",
-        "terms",
-        "conditions",
-        "problem",
-        "features",
-    ),
-    *("assemble", "losses", "pretrain", "methods", "estimate", "solution", "solve", "plot", "export"),
-    *("zoo", "experiments", "bench", "cli", "__init__"),
+    *("version", "_types", "errors", "sampling", "operators", "metrics", "domain", "terms", "conditions", "problem"),
+    *("lstsq", "features", "assemble", "losses", "pretrain", "methods", "estimate", "solution", "solve", "plot"),
+    *("export", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 
 # Applications stand on the public face of the package, like any user's script.

@@ -1,6 +1,7 @@
 """Linear, Newton and Picard: what they refuse, how fast they converge and to what, and what they say if they do not."""
 
 from functools import cache
+from itertools import pairwise
 
 import jax.numpy as jnp
 import numpy as np
@@ -138,7 +139,7 @@ def test_newton_is_the_default_for_nonlinear_problems_and_finds_the_exact_soluti
 def test_newton_converges_quadratically(problem):
     """Each change is at most a constant times the square of the one before, down to the limit of the features."""
     changes = [step["change"] for step in pf.solve(problem(), SIZE).stats.steps]
-    pairs = [(before, after) for before, after in zip(changes, changes[1:], strict=False) if 1e-6 < before < 0.3]
+    pairs = [(before, after) for before, after in pairwise(changes) if 1e-6 < before < 0.3]
     assert len(pairs) >= 2
     for before, after in pairs:
         assert after <= 10 * before**2
@@ -149,7 +150,7 @@ def test_newton_converges_quadratically(problem):
 
 def test_the_residual_of_newton_never_grows():
     residuals = [step["residual"] for step in pf.solve(cubic(), SIZE).stats.steps]
-    assert all(after <= before or after < 1e-8 for before, after in zip(residuals, residuals[1:], strict=False))
+    assert all(after <= before or after < 1e-8 for before, after in pairwise(residuals))
 
 
 def test_newton_starts_where_it_is_told():

@@ -126,9 +126,17 @@ def test_a_solution_can_be_copied():
 WRONG_CALLS = {
     "three coordinates": (scalar, ([0.1, 0.2, 0.3],), r"shape \(3,\); expected \(2,\) for one point or \(n, 2\)"),
     "a bare number": (scalar, (0.1,), r"shape \(\); expected \(2,\)"),
-    "many points of one coordinate": (scalar, ([[0.1], [0.2]],), r"shape \(2, 1\); expected .*\(n, 2\) for many in Box"),
+    "many points of one coordinate": (
+        scalar,
+        ([[0.1], [0.2]],),
+        r"shape \(2, 1\); expected .*\(n, 2\) for many in Box",
+    ),
     "a grid": (scalar, (np.zeros((4, 4, 2)),), r"shape \(4, 4, 2\)"),
-    "points of an interval in a row": (line, ([0.1, 0.2, 0.3],), r"shape \(3,\); expected \(1,\).*or \(n, 1\) for many"),
+    "points of an interval in a row": (
+        line,
+        ([0.1, 0.2, 0.3],),
+        r"shape \(3,\); expected \(1,\).*or \(n, 1\) for many",
+    ),
     "two arguments in space": (scalar, (0.1, 0.2), r"called as u\(points\); got 2 arguments"),
     "no argument": (space_time, (), r"called as u\(points\) or \(x, t\); got 0 arguments"),
     "three arguments": (space_time, (0.1, 0.2, 0.3), r"called as u\(points\) or \(x, t\); got 3 arguments"),

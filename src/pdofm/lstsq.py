@@ -17,7 +17,8 @@ from scipy.linalg import lapack, qr, solve_triangular, svd
 from pdofm._types import Matrix
 from pdofm.errors import SolveError
 
-Columns = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
+Tall = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
+Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Factorization:
         """Condition number of what was kept, with the columns scaled to unit norm."""
         return self.inverse.condition
 
-    def project(self, b: Columns) -> Columns:
+    def project(self, b: Tall) -> Short:
         """The first columns of Qᵀb: all of b that the solution depends on."""
         right = b.reshape(len(b), -1)
         work = int(lapack.dormqr("L", "T", self.reflectors, self.tau, right, -1)[1][0])
@@ -133,19 +134,19 @@ class Factorization:
         _check(info, "dormqr")
         return rotated[: len(self.scale)].reshape(len(self.scale), *b.shape[1:])
 
-    def solve(self, b: Columns) -> Columns:
+    def solve(self, b: Tall) -> Short:
         """The least-squares solution."""
         return self.finish(self.project(b))
 
-    def multiply(self, c: Columns) -> Columns:
+    def multiply(self, c: Short) -> Short:
         """The projection of A c."""
         return self.triangle @ (self.scale * c.T).T
 
-    def finish(self, projected: Columns) -> Columns:
+    def finish(self, projected: Short) -> Short:
         """The solution from a projected right-hand side."""
         return (self.inverse.apply(projected).T / self.scale).T
 
-    def coarse(self, projected: Columns, columns: int) -> Columns:
+    def coarse(self, projected: Short, columns: int) -> Short:
         """The solution in the space of the first `columns` columns only, zeros elsewhere; costs no pass over the rows.
 
         The leading block of R is the triangle of the leading columns of A.

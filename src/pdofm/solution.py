@@ -79,7 +79,7 @@ class Solution:
     reason: str
     stats: Stats
 
-    def __call__(self, *points: Any) -> np.ndarray:
+    def __call__(self, *points: Any) -> Any:
         z, single = self._points(points)
         values = evaluate(self.features, self.coefficients, z)
         if self.problem.layout.unknowns is None:
