@@ -153,6 +153,15 @@ def test_the_residual_of_newton_never_grows():
     assert all(after <= before or after < 1e-8 for before, after in pairwise(residuals))
 
 
+def test_the_line_search_tames_steps_that_would_diverge():
+    """arctan(u - 3 - x) = 0: Newton's full steps diverge from any start further than 1.39 from the solution."""
+    residual = lambda u, x: jnp.arctan(u(x) - 3 - x[0])
+    problem = pf.Problem(LINE, residual, 0.0, [pf.Condition(residual)], exact=lambda x: 3 + x[0])
+    u = pf.solve(problem, 20)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-9
+
+
 def test_newton_starts_where_it_is_told():
     """u² = (2 + x)² has the two solutions ±(2 + x), and the start decides."""
     problem = pf.Problem(

@@ -7,9 +7,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from pdofm.domain import Domain, SpaceTime
+from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.operators import dt, normal_derivative, partial
 from pdofm.terms import Layout, LeftSide, Term, Where, joined
@@ -129,6 +130,12 @@ class BaseCondition(ABC):
 
     def _term(self, problem: Context, lhs: LeftSide, rhs: Any, suffix: str = "") -> Term:
         on = problem.domain.boundary if self.on is None else self.on
+        needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, _Residual) and takes_normal(lhs.function))
+        if needs_normal and not isinstance(on, Part):
+            raise ProblemError(
+                f"Condition {self.name!r} needs a normal, which given points do not have. State it on a part of the "
+                "boundary: domain.part(name) or domain.boundary.where(predicate)."
+            )
         return Term(self.name + suffix, lhs, rhs, on, self.weight)
 
 
@@ -185,8 +192,8 @@ class Neumann(BaseCondition):
 class Robin(BaseCondition):
     """``alpha u + beta ∂u/∂n = value``."""
 
-    alpha: float
-    beta: float
+    alpha: float | int
+    beta: float | int
     value: Data = None
     on: Where = None
     _: KW_ONLY
@@ -227,9 +234,20 @@ class Periodic(BaseCondition):
             )
         if self.derivatives is None:
             derivatives = tuple(max(order - 1, 0) for order in problem.orders(self.axis))
+        elif isinstance(self.derivatives, int) and self.derivatives >= 0:
+            derivatives = (self.derivatives,) * problem.layout.components
         else:
-            derivatives = (int(self.derivatives),) * problem.layout.components
+            raise ProblemError(
+                f"Condition {self.name!r}: derivatives must be an integer of at least 0; got {self.derivatives!r}."
+            )
         period = float(domain.upper[self.axis] - domain.lower[self.axis])
+        points, normals = domain.face(self.axis, 0).sample(64)
+        opposite = points + period * np.eye(domain.dim)[self.axis]
+        if not domain.contains(opposite + 1e-7 * domain.size * normals).all():
+            raise ProblemError(
+                f"Condition {self.name!r}: the faces of {domain!r} across axis {self.axis} do not match. A periodic "
+                "condition needs two opposite faces that are translates of each other."
+            )
         lhs = _Jump(self.axis, period, derivatives)
         return [Term(self.name, lhs, 0.0, domain.face(self.axis, 0), self.weight)]
 

@@ -48,7 +48,7 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
     sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
     distances, calibrated = {}, []
     for fraction in (NEAR, *CALIBRATING, *SLOW):
-        kept = max(1, int(np.searchsorted(features.ranks, fraction)))
+        kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
         coarse = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
         # In a system the component that moved most counts, as in Solution.errors.
         moved = np.linalg.norm(evaluate(features, coarse, points) - fine_values, axis=0) / sizes

@@ -56,6 +56,8 @@ class LeastSquares(ABC):
         # Columns of very different size would hide small but independent ones below rcond; the norms of R's columns are
         # those of A's.
         scale = np.linalg.norm(triangle, axis=0)
+        if not scale.any():
+            raise SolveError("The least-squares matrix is zero: nothing in the problem depends on the features.")
         scale[scale == 0] = 1.0
         triangle /= scale
         return Factorization(self, reflectors, tau, triangle, scale, self.invert(triangle))
@@ -152,6 +154,8 @@ class Factorization:
         The leading block of R is the triangle of the leading columns of A.
         """
         c = np.zeros_like(projected)
+        if columns == 0:
+            return c
         inverse = self.method.invert(np.ascontiguousarray(self.triangle[:columns, :columns]))
         c[:columns] = (inverse.apply(projected[:columns]).T / self.scale[:columns]).T
         return c

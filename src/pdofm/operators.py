@@ -27,6 +27,7 @@ def _along(u: Function, direction: Array, argument: int = 0) -> Function:
             return u(*args[:argument], y, *args[argument + 1 :])
 
         at = jnp.asarray(args[argument])
+        at = at if jnp.issubdtype(at.dtype, jnp.floating) else at.astype(jnp.result_type(float))
         return jax.jvp(of_argument, (at,), (jnp.asarray(direction, at.dtype),))[1]
 
     return derivative

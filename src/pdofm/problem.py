@@ -15,10 +15,15 @@ from jax import Array
 
 from pdofm.conditions import BaseCondition, Context, call
 from pdofm.domain import Domain, Part, SpaceTime
-from pdofm.errors import ProblemError
+from pdofm.errors import PdofmError, ProblemError
 from pdofm.terms import Fields, Layout, LeftSide, Term, joined
 
 HIGHEST_ORDER = 6
+
+RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats"} | {
+    *("gradient", "errors", "plot", "to_vtk"),
+}
+"""Attributes of a Solution, which unknowns must not hide behind."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Problem:
     domain: Domain
     operator: Callable[..., Any]
     source: Any = None
-    conditions: Sequence[BaseCondition] = ()
+    conditions: Sequence[BaseCondition] | BaseCondition = ()
     unknowns: Mapping[str, int] | None = None
     exact: Any = None
     frozen_operator: Callable[..., Any] | None = None
@@ -77,35 +82,24 @@ class Problem:
                 "operator must be a function such as lambda u, x: -laplacian(u)(x); got "
                 f"{type(self.operator).__name__}."
             )
-        if self.unknowns is not None and (
-            not self.unknowns or any(not isinstance(k, str) or not k.isidentifier() for k in self.unknowns)
-        ):
-            raise ProblemError(f"unknowns must map names to sizes, as in {{'v': 2, 'p': 1}}; got {self.unknowns!r}.")
-        if isinstance(self.conditions, BaseCondition):
-            object.__setattr__(self, "conditions", (self.conditions,))
-        if not self.conditions:
+        if self.unknowns is not None:
+            _check_unknowns(self.unknowns)
+        stated = self._stated
+        if not stated:
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
                 "conditions=[Dirichlet(0.0)]."
             )
-        for condition in self.conditions:
-            if not isinstance(condition, BaseCondition):
-                raise ProblemError(f"conditions must be Dirichlet, Neumann, … objects; got {type(condition).__name__}.")
-            unknown = getattr(condition, "unknown", None)
-            if unknown is not None and unknown not in (self.unknowns or {}):
-                raise ProblemError(
-                    f"Condition {condition.name!r} is about the unknown {unknown!r}; this problem's unknowns are "
-                    f"{list(self.unknowns or {}) or 'one scalar (leave unknown= out)'}."
-                )
-        if self.exact is not None and self.unknowns is not None and not callable(self.exact):
-            missing = set(self.unknowns) ^ set(self.exact)
-            if missing:
-                raise ProblemError(
-                    f"exact must give a function for each of {list(self.unknowns)}; differing: {sorted(missing)}."
-                )
+        for condition in stated:
+            self._check_condition(condition)
+        self._check_exact()
         for term in self.terms:
             self._check_shapes(term)
             self._check_part(term)
+
+    @property
+    def _stated(self) -> tuple[BaseCondition, ...]:
+        return (self.conditions,) if isinstance(self.conditions, BaseCondition) else tuple(self.conditions)
 
     def replace(self, **changes: Any) -> "Problem":
         """A copy with other fields, for instance another `domain`, `source` or other `conditions`."""
@@ -122,13 +116,16 @@ class Problem:
         """The equation and the conditions, with distinct names."""
         terms = [Term("equation", _Operator(self.operator), self.source, None, 1.0)]
         context = Context(self.domain, self.layout, self.exact is not None, self.orders)
-        for condition in self.conditions:
+        for condition in self._stated:
             terms += condition.terms(context)
-        seen: dict[str, int] = {}
+        taken: set[str] = set()
         for i, term in enumerate(terms):
-            seen[term.name] = count = seen.get(term.name, 0) + 1
-            if count > 1:
-                terms[i] = dataclasses.replace(term, name=f"{term.name}-{count}")
+            name, count = term.name, 1
+            while name in taken:
+                count += 1
+                name = f"{term.name}-{count}"
+            taken.add(name)
+            terms[i] = dataclasses.replace(term, name=name)
         return tuple(terms)
 
     def frozen_terms(self, operator: Callable[..., Any] | None = None) -> tuple[Term, ...]:
@@ -172,6 +169,44 @@ class Problem:
         """The differential order of the operator in each component, along an axis of space, or in time (None)."""
         return _orders(_Operator(self.operator), self.layout, self.domain, axis)
 
+    def _check_condition(self, condition: Any) -> None:
+        if not isinstance(condition, BaseCondition):
+            raise ProblemError(f"conditions must be Dirichlet, Neumann, … objects; got {type(condition).__name__}.")
+        unknown = getattr(condition, "unknown", None)
+        if unknown is not None and unknown not in (self.unknowns or {}):
+            raise ProblemError(
+                f"Condition {condition.name!r} is about the unknown {unknown!r}; this problem's unknowns are "
+                f"{list(self.unknowns or {}) or 'one scalar (leave unknown= out)'}."
+            )
+        if not (np.isfinite(condition.weight) and condition.weight > 0):
+            raise ProblemError(
+                f"Condition {condition.name!r} has the weight {condition.weight}; expected a positive number."
+            )
+        if condition.on is not None and not isinstance(condition.on, Part | list | np.ndarray | Array):
+            raise ProblemError(
+                f"Condition {condition.name!r}: on= must be a part of the domain, such as domain.part(name), or "
+                "points; "
+                f"got {type(condition.on).__name__}."
+            )
+
+    def _check_exact(self) -> None:
+        if self.exact is None:
+            return
+        names = None if self.unknowns is None else list(self.unknowns)
+        given = list(self.exact) if isinstance(self.exact, Mapping) else None
+        if (names is None and not callable(self.exact)) or (names is not None and sorted(given or []) != sorted(names)):
+            expected = (
+                "a function of the point" if names is None else f"a dictionary with a function for each of {names}"
+            )
+            raise ProblemError(f"exact must be {expected}; got {given or type(self.exact).__name__}.")
+        layout = self.layout
+        point = jax.ShapeDtypeStruct((self.domain.dim,), jnp.float64)
+        found = jax.eval_shape(lambda z: joined(self.exact_fields(*layout.arguments(z))), point).shape[0]
+        if found != layout.components:
+            raise ProblemError(
+                f"exact has {found} values at a point; expected {layout.components}, one per component of the unknowns."
+            )
+
     def _check_shapes(self, term: Term) -> None:
         """Evaluate the term abstractly at one point: no arithmetic, but every shape error shows."""
         layout, dim = self.layout, self.domain.dim
@@ -185,7 +220,17 @@ class Problem:
         def right(z: Array, normal: Array) -> Array:
             return self.right_side(term)(layout, layout.arguments(z), normal)
 
-        rows = jax.eval_shape(left, point, space).shape[0]
+        what = "operator" if term.name == "equation" else f"condition {term.name!r}"
+        try:
+            rows = jax.eval_shape(left, point, space).shape[0]
+        except PdofmError:
+            raise
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            arguments = "(u, x, t)" if layout.has_time else "(u, x)"
+            raise ProblemError(
+                f"The {what} cannot be evaluated at a point: {error} It is called as {arguments} with x of shape "
+                f"({dim - layout.has_time},) and must return numbers."
+            ) from error
         if term.name == "equation" and layout.unknowns is None and rows != 1:
             raise ProblemError(
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
@@ -260,6 +305,18 @@ class _Given:
         return joined(call(self.value, args, normal) if callable(self.value) else self.value)
 
 
+def _check_unknowns(unknowns: Mapping[str, int]) -> None:
+    for name, size in unknowns.items():
+        if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and name not in RESERVED):
+            raise ProblemError(
+                f"{name!r} cannot name an unknown; expected a Python name that is not one of {sorted(RESERVED)}."
+            )
+        if not isinstance(size, int) or size < 1:
+            raise ProblemError(f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1.")
+    if not unknowns:
+        raise ProblemError("unknowns is empty; name them with their sizes, as in {'v': 2, 'p': 1}, or leave it out.")
+
+
 @bind(jax.jit, static_argnums=(0, 1))
 def _exact_values(exact: _Exact, layout: Layout, points: Array) -> Array:
     return jax.vmap(lambda z: joined(exact.fields()(*layout.arguments(z))))(points)
@@ -273,13 +330,17 @@ def _orders(lhs: LeftSide, layout: Layout, domain: Domain, axis: int | None) -> 
     The order is the largest k with a coefficient that is not zero at some of a few points.
     """
     column = domain.dim - 1 if axis is None else axis
+    rates = jnp.sqrt(jnp.arange(2.0, domain.dim + 2.0))
 
     def coefficients(z: Array) -> Array:
         def of(component: int, k: int) -> Array:
             def value(amplitude: Array) -> Array:
                 def evaluate(y: Array) -> Array:
                     base = 1.5 + jnp.sin(jnp.sum(y) + jnp.arange(1.0, layout.components + 1.0))
-                    monomial = (y[column] - z[column]) ** k / factorial(k)
+                    # Rates without a common measure in the other directions: mixed derivatives count, and do not
+                    # cancel.
+                    others = jnp.exp(jnp.sum(jnp.delete(rates * (y - z), column)))
+                    monomial = others * (y[column] - z[column]) ** k / factorial(k)
                     return base + amplitude * monomial * jnp.eye(layout.components)[component]
 
                 u = layout.fields(evaluate)

@@ -153,6 +153,7 @@ class Solution:
         dim = self.problem.domain.dim
         if len(given) == 2 and self.problem.layout.has_time:
             x, t = (np.asarray(g, dtype=np.float64) for g in given)
+            x = x[None] if x.ndim == 0 and dim == 2 else x
             shape = np.broadcast_shapes(x.shape[:-1], t.shape)
             x, t = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(t, shape)
             z = np.concatenate([x, t[..., None]], axis=-1)
