@@ -1,7 +1,7 @@
 """Every family of features against the properties that solving relies on.
 
-To test a new family, add a line to FEATURES. A family that does not draw random numbers also goes into FIXED, and one
-whose space is not dense (odd functions only, say) into NOT_DENSE.
+To test a new family, add a line to FEATURES. A family that does not draw random numbers also goes into FIXED, one whose
+space is not dense (odd functions only, say) into NOT_DENSE, and one without frequencies to multiply into WITHOUT_SCALE.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,38 @@ from pdofm.features.base import polynomial_degree
 
 Build = Callable[[pf.Domain, int, int | jax.Array], Features]
 
+
+def local_random(size: int) -> Callable[[pf.Box, int], Features]:
+    return lambda box, key: pf.RandomFeatures(box, size, key=key, initialisation="uniform", scale=4.0)
+
+
+def local_polynomials(size: int) -> Callable[[pf.Box, int], Features]:
+    return lambda box, key: pf.Chebyshev(box, size)
+
+
+def halves(domain: pf.Domain) -> tuple[int, ...]:
+    """Two subdomains, along the first axis."""
+    return (2,) + (1,) * (domain.dim - 1)
+
+
+def by_centers(domain: pf.Domain, size: int, key: int | jax.Array) -> Features:
+    """Three overlapping balls (of the maximum norm) of different sizes along the first axis."""
+    at, radius = np.full((3, domain.dim), 0.5), np.full((3, domain.dim), 0.5)
+    at[:, 0], radius[:, 0] = [0.1, 0.4, 0.8], [0.15, 0.25, 0.3]
+    sides = domain.upper - domain.lower
+    return pf.PartitionOfUnity(
+        local_random(size // 3), domain, centers=domain.lower + at * sides, radii=radius * sides, key=key
+    )
+
+
+@cache
+def waves(domain: pf.Domain) -> tuple[Callable[[jax.Array], jax.Array], ...]:
+    """Functions of the user's own; those of one domain are the same objects, or compiled code would not be shared."""
+    center, sides = (domain.lower + domain.upper) / 2, domain.upper - domain.lower
+    ones = np.ones(domain.dim)
+    return tuple(lambda x, k=k: jnp.cos(k * (x - center) / sides @ ones + k) for k in (0.5, 1.0, 2.0, 3.0))
+
+
 FEATURES: dict[str, Build] = {
     "network": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key),
     "network-tanh": lambda domain, size, key: pf.NetworkFeatures(domain, size, key=key, activation="tanh"),
@@ -33,9 +65,47 @@ FEATURES: dict[str, Build] = {
         domain, size, key=key, initialisation="uniform", scale=8.0
     ),
     "random-cos": lambda domain, size, key: pf.RandomFeatures(domain, size, key=key, activation="cos", scale=8.0),
+    "partition": lambda domain, size, key: pf.PartitionOfUnity(
+        local_random(size // 2), domain, halves(domain), key=key
+    ),
+    "partition-plain": lambda domain, size, key: pf.PartitionOfUnity(
+        local_random(size // 2), domain, halves(domain), normalise=False, key=key
+    ),
+    "partition-a": lambda domain, size, key: pf.PartitionOfUnity(
+        local_random(size // 2), domain, halves(domain), window="a", key=key
+    ),
+    "partition-polynomials": lambda domain, size, key: pf.PartitionOfUnity(
+        local_polynomials(size // 2), domain, halves(domain), key=key
+    ),
+    "partition-centers": by_centers,
+    "transnet": lambda domain, size, key: pf.TransNet(domain, size, shape=6.0, key=key),
+    "transnet-sin": lambda domain, size, key: pf.TransNet(domain, size, shape=6.0, activation="sin", key=key),
+    "chebyshev": lambda domain, size, key: pf.Chebyshev(domain, size),
+    "chebyshev-tensor": lambda domain, size, key: pf.Chebyshev(domain, size, kind="tensor"),
+    "fourier": lambda domain, size, key: pf.Fourier(domain, size),
+    "fourier-tensor": lambda domain, size, key: pf.Fourier(domain, size, kind="tensor"),
+    "fourier-extended": lambda domain, size, key: pf.Fourier(domain, size, extension=1.5),
+    "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
+    "concatenate": lambda domain, size, key: pf.Concatenate(
+        pf.RandomFeatures(domain, size // 2, key=key),
+        pf.PartitionOfUnity(local_random(size // 4), domain, halves(domain), key=key),
+    ),
+    "concatenate-functions": lambda domain, size, key: pf.Concatenate(
+        pf.Chebyshev(domain, size - 4), pf.Functions(domain, waves(domain))
+    ),
+    "hard": lambda domain, size, key: pf.HardDirichlet(pf.NetworkFeatures(domain, size, key=key), domain),
+    "hard-polynomials": lambda domain, size, key: pf.HardDirichlet(pf.Chebyshev(domain, size), domain),
 }
-FIXED: set[str] = set()
-NOT_DENSE = {"network-xavier"}
+FIXED = {"chebyshev", "chebyshev-tensor", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
+    *("partition-polynomials", "concatenate-functions", "hard-polynomials"),
+}
+NOT_DENSE = {
+    "network-xavier": "odd about the centre",
+    "functions": "four functions, whatever the size",
+    "hard": "zero on the boundary",
+    "hard-polynomials": "zero on the boundary",
+}
+WITHOUT_SCALE = FIXED
 
 BOX = pf.Box([-1, 0], [1, 3])
 INTERVAL = pf.Interval(0, 2)
@@ -95,6 +165,40 @@ def test_features_live_on_the_bounding_box_of_any_domain(name, domain):
     features = FEATURES[name](domain, 10, 0)
     shape = jax.eval_shape(features, jax.ShapeDtypeStruct((domain.dim,), jnp.float64)).shape
     assert shape == (features.size,)
+
+
+# ---- coarser spaces, and scales
+
+
+def test_leading_features_are_never_more_dispensable_than_later_ones(features):
+    ranks = features.ranks
+    assert ranks.shape == (features.size,)
+    assert (np.diff(ranks) >= 0).all()
+    assert ranks[0] >= 0
+    assert ranks[-1] <= 1
+
+
+def test_a_combination_of_features_is_their_sum_with_coefficients(name):
+    """u = lifting + Σ cⱼ φⱼ; the lifting of the registry is zero."""
+    features, x = made(name), points()[0]
+    c = jnp.asarray(np.random.default_rng(0).standard_normal((features.size, 3)))
+    np.testing.assert_allclose(features.combine(x, c), features(x) @ c, rtol=1e-13)
+
+
+@pytest.mark.parametrize("family", [name for name in FEATURES if name not in WITHOUT_SCALE])
+def test_rescaling_multiplies_the_frequencies(family):
+    """Twice as fine, and back: the factor two is exact in floating point."""
+    features = made(family)
+    finer = features.rescaled(2.0)
+    assert finer.size == features.size
+    assert not np.allclose(values(finer, points()), values(features, points()))
+    assert np.array_equal(values(finer.rescaled(0.5), points()), values(features, points()))
+
+
+@pytest.mark.parametrize("family", sorted(WITHOUT_SCALE))
+def test_features_without_a_scale_say_so(family):
+    with pytest.raises(FeaturesError, match=r"has no scale\. Choose among RandomFeatures, TransNet, NetworkFeatures"):
+        made(family).rescaled(2.0)
 
 
 # ---- derivatives

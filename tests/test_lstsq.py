@@ -247,3 +247,8 @@ def test_a_matrix_that_is_not_finite_is_refused(solver, bad):
     A[4, 1] = bad
     with pytest.raises(PdofmError, match=r"not finite.*Check the operator and the features"):
         solver().factor(A)
+
+
+def test_a_zero_matrix_is_refused(solver):
+    with pytest.raises(SolveError, match=r"matrix is zero: nothing in the problem depends on the features"):
+        solver().factor(np.zeros((5, 3)))

@@ -13,7 +13,7 @@ import pytest
 import pdofm as pf
 from pdofm.assemble import collocate
 from pdofm.errors import DomainError, PdofmError, ProblemError
-from pdofm.problem import Problem
+from pdofm.problem import RESERVED, Problem
 from pdofm.terms import Fields, Layout, joined
 
 INTERVAL = pf.Interval(0, 1)
@@ -86,7 +86,7 @@ def test_what_user_functions_return_is_joined_to_one_vector(value, expected):
 
 
 def test_an_unknown_that_does_not_exist_is_named_with_the_ones_that_do():
-    with pytest.raises(AttributeError, match=r"'pressure'.*Known: p, v"):
+    with pytest.raises(ProblemError, match=r"operator cannot be evaluated at a point: .*'pressure'.*Known: p, v"):
         Problem(SQUARE, lambda u, x: u.pressure(x), conditions=ZERO, unknowns={"v": 2, "p": 1})
     assert not hasattr(Fields({"p": jnp.sum}), "__array__")
 
@@ -98,6 +98,15 @@ def test_the_equation_comes_first_and_repeated_names_are_made_distinct():
     conditions = [pf.Dirichlet(0.0, SQUARE.face(0, 0)), pf.Dirichlet(0.0, SQUARE.face(0, 1)), pf.Neumann(0.0)]
     names = [term.name for term in Problem(SQUARE, poisson, conditions=conditions).terms]
     assert names == ["equation", "dirichlet", "dirichlet-2", "neumann"]
+
+
+def test_a_name_that_looks_like_a_repeated_one_is_made_distinct_too():
+    faces = [SQUARE.face(axis, side) for axis in (0, 1) for side in (0, 1)]
+    given = ["dirichlet", "dirichlet", "dirichlet-2", "equation"]
+    conditions = [pf.Dirichlet(0.0, face, name=name) for face, name in zip(faces, given, strict=True)]
+    names = [term.name for term in Problem(SQUARE, poisson, conditions=conditions).terms]
+    assert len(set(names)) == 5
+    assert names[:3] == ["equation", "dirichlet", "dirichlet-2"]
 
 
 def test_names_and_weights_reach_the_terms():
@@ -292,6 +301,23 @@ ORDERS = {
     "wave in x": (order(lambda u, x, t: pf.dt(pf.dt(u))(x, t) - pf.laplacian(u)(x, t), CYLINDER), 0, (2,)),
     "wave in t": (order(lambda u, x, t: pf.dt(pf.dt(u))(x, t) - pf.laplacian(u)(x, t), CYLINDER), None, (2,)),
     "heat in t": (order(lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t), CYLINDER), None, (1,)),
+    "mixed in x": (
+        order(lambda u, x, t: pf.dt(u)(x, t) - pf.dt(pf.laplacian(u))(x, t), CYLINDER),
+        0,
+        (2,),
+    ),
+    "mixed in t": (
+        order(lambda u, x, t: pf.dt(u)(x, t) - pf.dt(pf.laplacian(u))(x, t), CYLINDER),
+        None,
+        (1,),
+    ),
+    "mixed only": (order(lambda u, x: pf.partial(u, 0, 0, 1)(x)), 0, (2,)),
+    "mixed only, other axis": (order(lambda u, x: pf.partial(u, 0, 0, 1)(x)), 1, (1,)),
+    "hyperbolic, no pure derivative cancels": (
+        order(lambda u, x: pf.partial(u, 0, 0)(x) - pf.partial(u, 1, 1)(x)),
+        0,
+        (2,),
+    ),
     "an unknown that does not occur": (
         order(lambda u, x: pf.laplacian(u.a)(x), unknowns={"a": 1, "b": 1}),
         0,
@@ -416,6 +442,7 @@ def test_replace_checks_like_the_constructor():
 TWO = {"v": 2, "p": 1}
 SYSTEM = lambda u, x: (pf.laplacian(u.v)(x) - pf.grad(u.p)(x), pf.div(u.v)(x))
 OTHER = pf.Box([5, 5], [6, 6])
+LSHAPE = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
 
 BAD = {
     "no condition": (
@@ -448,7 +475,31 @@ BAD = {
     ),
     "exact of the wrong shape": (
         lambda: Problem(SQUARE, poisson, conditions=[pf.Dirichlet()], exact=lambda x: x),
-        r"source has 2 entries at a point; expected 1",
+        r"exact has 2 values at a point; expected 1, one per component of the unknowns",
+    ),
+    "exact of a system of the wrong shape": (
+        lambda: Problem(SQUARE, SYSTEM, 0.0, ZERO, TWO, {"v": lambda x: x[0], "p": lambda x: x[0]}),
+        r"exact has 2 values at a point; expected 3, one per component of the unknowns",
+    ),
+    "exact of a system as one function": (
+        lambda: Problem(SQUARE, SYSTEM, 0.0, ZERO, TWO, lambda x: jnp.ones(3)),
+        r"exact must be a dictionary with a function for each of \['v', 'p'\]; got function",
+    ),
+    "exact of one unknown as a dictionary": (
+        lambda: Problem(SQUARE, poisson, 0.0, ZERO, exact={"u": lambda x: x[0]}),
+        r"exact must be a function of the point; got \['u'\]",
+    ),
+    "operator that returns nothing": (
+        lambda: Problem(SQUARE, lambda u, x: None, 0.0, ZERO),
+        r"operator cannot be evaluated at a point: .*called as \(u, x\) with x of shape \(2,\) and must return numbers",
+    ),
+    "operator without the time": (
+        lambda: Problem(CYLINDER, lambda u, x: u(x), 0.0, ZERO),
+        r"operator cannot be evaluated at a point: .*called as \(u, x, t\) with x of shape \(1,\)",
+    ),
+    "condition that returns nothing": (
+        lambda: Problem(SQUARE, poisson, 0.0, [pf.Condition(lambda u, x: None, name="wall")]),
+        r"condition 'wall' cannot be evaluated at a point",
     ),
     "condition on another domain's part": (
         lambda: Problem(SQUARE, poisson, 0.0, [pf.Dirichlet(0.0, OTHER.boundary)]),
@@ -500,19 +551,27 @@ BAD = {
     ),
     "unknowns without entries": (
         lambda: Problem(SQUARE, poisson, 0.0, ZERO, {}),
-        r"unknowns must map names to sizes, as in \{'v': 2, 'p': 1\}; got \{\}",
+        r"unknowns is empty; name them with their sizes, as in \{'v': 2, 'p': 1\}, or leave it out",
     ),
     "unknown with a name that Python cannot write": (
         lambda: Problem(SQUARE, poisson, 0.0, ZERO, {"the velocity": 2}),
-        r"unknowns must map names to sizes.*the velocity",
+        r"'the velocity' cannot name an unknown; expected a Python name",
+    ),
+    "unknown with a private name": (
+        lambda: Problem(SQUARE, poisson, 0.0, ZERO, {"_v": 2}),
+        r"'_v' cannot name an unknown",
+    ),
+    "unknown of size zero": (
+        lambda: Problem(SQUARE, SYSTEM, 0.0, ZERO, {"v": 0, "p": 1}),
+        r"The unknown 'v' has the size 0; expected an integer of at least 1",
     ),
     "exact without a component": (
         lambda: Problem(SQUARE, SYSTEM, 0.0, ZERO, TWO, {"v": lambda x: x}),
-        r"exact must give a function for each of \['v', 'p'\]; differing: \['p'\]",
+        r"exact must be a dictionary with a function for each of \['v', 'p'\]; got \['v'\]",
     ),
     "exact with a wrong name": (
         lambda: Problem(SQUARE, SYSTEM, 0.0, ZERO, TWO, {"v": lambda x: x, "q": lambda x: x[0]}),
-        r"differing: \['p', 'q'\]",
+        r"a function for each of \['v', 'p'\]; got \['v', 'q'\]",
     ),
     "periodic along an axis that is not there": (
         lambda: Problem(SQUARE, poisson, 0.0, [pf.Periodic(2)]),
@@ -526,6 +585,37 @@ BAD = {
         lambda: Problem(SQUARE, poisson, 0.0, [pf.Periodic(0, on=SQUARE.boundary)]),
         r"chooses its faces by axis=; leave out on=",
     ),
+    "periodic across faces that do not match": (
+        lambda: Problem(LSHAPE, poisson, 0.0, [pf.Periodic(0)]),
+        r"'periodic': the faces of .* across axis 0 do not match.*two opposite faces that are translates",
+    ),
+    "periodic across faces that do not match, the smaller one first": (
+        lambda: Problem(SQUARE - pf.Box([-1, 1], [0.5, 3]), poisson, 0.0, [pf.Periodic(0)]),
+        r"'periodic': the faces of .* across axis 0 do not match",
+    ),
+    "periodic with a negative number of derivatives": (
+        lambda: Problem(SQUARE, poisson, 0.0, [pf.Periodic(0, -1)]),
+        r"'periodic': derivatives must be an integer of at least 0; got -1",
+    ),
+    "neumann at points": (
+        lambda: Problem(SQUARE, poisson, 0.0, [pf.Neumann(0.0, [[0.0, 1.0]])]),
+        r"'neumann' needs a normal, which given points do not have. State it on a part of the boundary: domain\.part",
+    ),
+    "robin at points": (
+        lambda: Problem(SQUARE, poisson, 0.0, [pf.Robin(1.0, 2.0, on=np.array([[0.0, 1.0]]))]),
+        r"'robin' needs a normal, which given points do not have",
+    ),
+    "condition with a normal at points": (
+        lambda: Problem(SQUARE, poisson, 0.0, [pf.Condition(lambda u, x, normal: u(x), on=jnp.ones((1, 2)))]),
+        r"'condition' needs a normal, which given points do not have",
+    ),
+    **{
+        f"weight {weight}": (
+            lambda weight=weight: Problem(SQUARE, poisson, 0.0, [pf.Dirichlet(0.0, name="wall", weight=weight)]),
+            rf"'wall' has the weight {weight}; expected a positive number",
+        )
+        for weight in (0.0, -1.0, float("nan"), float("inf"))
+    },
     "periodic on a disk": (lambda: Problem(pf.Disk(), poisson, 0.0, [pf.Periodic(0)]), r"has no face 'x0=lower'"),
     "initial without a time": (
         lambda: Problem(SQUARE, poisson, 0.0, [pf.Initial(0.0)]),
@@ -540,6 +630,18 @@ BAD = {
         r"a velocity is given, but the equation is of order 1 in time. Leave the velocity out",
     ),
 }
+
+
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_an_unknown_must_not_hide_an_attribute_of_the_solution(name):
+    with pytest.raises(ProblemError, match=rf"'{name}' cannot name an unknown; .* not one of \[.*'features'"):
+        Problem(SQUARE, poisson, 0.0, ZERO, {name: 1})
+
+
+def test_every_attribute_of_a_solution_is_reserved():
+    """An unknown of such a name could not be reached as u.name."""
+    public = {name for name in dir(pf.Solution) if not name.startswith("_")}
+    assert public | set(pf.Solution.__dataclass_fields__) == RESERVED
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -604,6 +706,20 @@ WRONG_TYPES = {
     "domain": ("pf.Problem([0, 1], lambda u, x: u(x), 0.0, C)", "domain must be a Domain such as Box.*got list"),
     "operator": ("pf.Problem(D, 'laplace', 0.0, C)", "operator must be a function such as lambda u, x.*got str"),
     "condition": ("pf.Problem(D, f, 0.0, [0.0])", "conditions must be Dirichlet, Neumann, … objects; got float"),
+    "part by its name only": (
+        "pf.Problem(D, f, 0.0, [pf.Dirichlet(0.0, on='left')])",
+        r"'dirichlet': on= must be a part of the domain, such as domain\.part\(name\), or points; got str",
+    ),
+    "fractional size": (
+        "pf.Problem(D, lambda u, x: u.v(x), 0.0, C, {'v': 1.5})",
+        "The unknown 'v' has the size 1.5; expected an integer of at least 1",
+    ),
+    "name of an unknown": ("pf.Problem(D, f, 0.0, C, {1: 1})", "1 cannot name an unknown; expected a Python name"),
+    "exact": ("pf.Problem(D, f, 0.0, C, exact=1.0)", "exact must be a function of the point; got float"),
+    "derivatives": (
+        "pf.Problem(D, f, 0.0, [pf.Periodic(0, 0.5)])",
+        "derivatives must be an integer of at least 0; got 0.5",
+    ),
     "problem": ("pf.solve(f)", r"solve\(\) takes a Problem; got function"),
     "features": ("pf.solve(P, 'many')", "features must be Features such as NetworkFeatures.*got str"),
     "fractional features": ("pf.solve(P, 10.5)", "features must be Features.*or a number; got float"),

@@ -89,6 +89,13 @@ def test_on_an_interval_a_bare_number_is_a_point():
     assert u(0.5) == pytest.approx(0.375, rel=1e-12)
 
 
+def test_in_space_time_over_an_interval_bare_numbers_are_a_point_and_a_time():
+    u = pf.solve(pf.zoo.get("heat"), 60)
+    assert u(0.5, 0.25) == u([0.5], 0.25) == u([0.5, 0.25])
+    assert u(0.5, 0.25) == pytest.approx(np.exp(-(np.pi**2) / 40), rel=1e-4)
+    np.testing.assert_allclose(u(0.5, np.array([0.25, 0.5])), [u(0.5, 0.25), u(0.5, 0.5)], rtol=1e-10)
+
+
 def test_in_space_time_a_solution_takes_x_and_t_or_points_with_the_time_last():
     u = space_time()
     x, t = np.array([[0.25, 0.5], [0.5, 0.125]]), np.array([0.5, 0.75])
@@ -307,6 +314,16 @@ def test_a_solution_without_two_digits_never_looks_converged():
         u = pf.solve(rough, 20)
     assert u.errors().relative_l2 > 0.1
     assert not u.converged
+
+
+@pytest.mark.parametrize("name", ["helmholtz-1d", "poisson-1d", "poisson-square", "heat", "burgers"])
+@pytest.mark.parametrize("size", [1, 2])
+def test_one_or_two_features_never_look_converged(name, size):
+    """There is hardly a coarser space to compare with, which must not pass for agreement with it."""
+    with pytest.warns(ConvergenceWarning, match="has not converged"):
+        u = pf.solve(pf.zoo.get(name), size)
+    assert not u.converged
+    assert u.error_estimate > 0.05
 
 
 # ---- reproducible, and independent of units and position
