@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
     *("version", "_types", "errors", "sampling", "operators", "metrics", "domain", "terms", "conditions", "problem"),
-    *("lstsq", "features", "assemble", "losses", "pretrain", "methods", "estimate", "solution", "solve", "plot"),
+    *("lstsq", "features", "assemble", "losses", "methods", "estimate", "solution", "solve", "pretrain", "plot"),
     *("export", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 

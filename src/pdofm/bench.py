@@ -49,10 +49,10 @@ def median_seconds(*tasks: Callable[[], Any], repeats: int = REPEATS) -> list[fl
     return np.median(seconds, axis=0).tolist()
 
 
-def _products(rows: int, width: int) -> Callable[[], Any]:
-    """One float64 product (rows, width) x (width, width)."""
+def _products(rows: int, width: int, dtype: Any = np.float64) -> Callable[[], Any]:
+    """One product (rows, width) x (width, width)."""
     rng = np.random.default_rng(0)
-    a, b = (jnp.asarray(rng.standard_normal((n, width))) for n in (rows, width))
+    a, b = (jnp.asarray(rng.standard_normal((n, width)), dtype) for n in (rows, width))
     product = jax.jit(lambda a, b: a @ b)
     return lambda: product(a, b)
 
@@ -66,6 +66,38 @@ def bench_assembly() -> list[Row]:
     features = pf.NetworkFeatures(_SQUARE, width=500, depth=2)
     task, reference = median_seconds(_assembly(features), _products(5 * 1024, 500))
     return [Row("assembly", "Laplacian, 1024 x 500, depth 2", "bare float64 GEMMs", task, reference)]
+
+
+def bench_training() -> list[Row]:
+    """One training step for Poisson's equation on the square: 1024 + 128 points, 500 features, depth 2, float32.
+
+    The least arithmetic, in products of (1024, 500) x (500, 500): 5 forward (see `bench_assembly`) and twice that
+    backward; 0.75 for the values on the boundary; the Gram matrix and its derivative 2 more with orthogonality.
+    """
+    problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
+
+    def training(orthogonality: float) -> Callable[[], Any]:
+        def task() -> Any:
+            trained = pf.pretrain(
+                problem, features, orthogonality=orthogonality, steps=20, tolerance=0.0, resample=False, progress=False
+            )
+            return trained.coefficients
+
+        return task
+
+    seconds = median_seconds(
+        training(1.0),
+        training(0.0),
+        _products(18 * 1024, 500, np.float32),
+        _products(16 * 1024, 500, np.float32),
+        repeats=5,
+    )
+    steps = [seconds[0] / 20, seconds[1] / 20]
+    return [
+        Row("training", "step with orthogonality", "bare float32 GEMMs", steps[0], seconds[2]),
+        Row("training", "step without orthogonality", "bare float32 GEMMs", steps[1], seconds[3]),
+        Row("training", "step with orthogonality", "step without", steps[0], steps[1]),
+    ]
 
 
 def bench_partition() -> list[Row]:
@@ -121,6 +153,7 @@ def _evaluation(features: pf.Features) -> Callable[[], Any]:
 
 BENCHES: dict[str, Callable[[], list[Row]]] = {
     "assembly": bench_assembly,
+    "training": bench_training,
     "partition": bench_partition,
     "corner": bench_corner,
 }
