@@ -101,11 +101,13 @@ FIXED = {"chebyshev", "chebyshev-tensor", "fourier", "fourier-tensor", "fourier-
 }
 NOT_DENSE = {
     "network-xavier": "odd about the centre",
+    "transnet-sin": "in one dimension all directions are ±1, so that all features have one frequency",
     "functions": "four functions, whatever the size",
     "hard": "zero on the boundary",
     "hard-polynomials": "zero on the boundary",
 }
 WITHOUT_SCALE = FIXED
+DISCONTINUOUS = {"partition-a": "a sum of its features jumps at the interface, which its own terms forbid"}
 
 BOX = pf.Box([-1, 0], [1, 3])
 INTERVAL = pf.Interval(0, 2)
@@ -271,7 +273,7 @@ def test_the_same_key_gives_the_same_features(name):
 
 @pytest.mark.parametrize("family", [name for name in FEATURES if name not in FIXED])
 def test_another_key_gives_other_features(family):
-    first, second = values(made(family, key=7), points()), values(made(family, key=8), points())
+    first, second = (values(made(family, key=key), points(50)) for key in (7, 8))  # enough to reach every window
     assert (np.abs(first - second) > 1e-3).any(axis=0).mean() > 0.9
 
 
@@ -284,9 +286,10 @@ def test_a_jax_key_is_a_key_too(family):
 # ---- what they are for
 
 
-def test_a_function_in_the_span_is_recovered(name):
+@pytest.mark.parametrize("family", [name for name in FEATURES if name not in DISCONTINUOUS])
+def test_a_function_in_the_span_is_recovered(family):
     """u = f, with f made of the first half of the features, so that the error estimate has a coarser solution too."""
-    features = made(name)
+    features = made(family)
     c = np.zeros(features.size)
     c[: features.size // 2] = np.random.default_rng(1).standard_normal(features.size // 2)
     exact = lambda x: features(x) @ jnp.asarray(c)
@@ -302,7 +305,7 @@ def test_the_error_falls_as_the_number_of_features_doubles(family, helmholtz):
     errors = [
         pf.solve(helmholtz, FEATURES[family](helmholtz.domain, size, 0)).errors().relative_l2 for size in (20, 40)
     ]
-    assert errors[1] <= errors[0] / 3
+    assert errors[1] <= max(errors[0] / 3, 1e-13)  # Fourier's 20 are exact already
 
 
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")

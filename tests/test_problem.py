@@ -269,7 +269,8 @@ def test_a_condition_on_one_unknown_leaves_the_others_alone():
 
 
 def order(operator, domain: pf.Domain = SQUARE, unknowns=None) -> Problem:
-    return Problem(domain, operator, 0.0, ZERO, unknowns)
+    at_first = [pf.Dirichlet(0.0, domain.initial)] if isinstance(domain, pf.SpaceTime) else []
+    return Problem(domain, operator, 0.0, [*ZERO, *at_first], unknowns)
 
 
 STOKES = {"v": 2, "p": 1}
@@ -494,7 +495,7 @@ BAD = {
         r"operator cannot be evaluated at a point: .*called as \(u, x\) with x of shape \(2,\) and must return numbers",
     ),
     "operator without the time": (
-        lambda: Problem(CYLINDER, lambda u, x: u(x), 0.0, ZERO),
+        lambda: Problem(CYLINDER, lambda u, x: u(x), 0.0, [*ZERO, pf.Initial(0.0)]),
         r"operator cannot be evaluated at a point: .*called as \(u, x, t\) with x of shape \(1,\)",
     ),
     "condition that returns nothing": (
@@ -578,7 +579,7 @@ BAD = {
         r"Condition 'periodic': axis must be 0 to 1 in Box.*; got 2",
     ),
     "periodic in time": (
-        lambda: heat_problem(pf.Periodic(1)),
+        lambda: heat_problem(pf.Initial(0.0), pf.Periodic(1)),
         r"axis must be 0 to 0 in SpaceTime.*; got 1",
     ),
     "periodic on a part": (

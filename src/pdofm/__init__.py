@@ -6,7 +6,7 @@ jax.config.update(
     "jax_enable_x64", True
 )  # before any array is made: least squares in float32 loses everything gained here
 
-from pdofm import errors, losses, metrics, zoo  # noqa: E402
+from pdofm import errors, losses, metrics, plot, zoo  # noqa: E402
 from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime  # noqa: E402
 from pdofm.features import (  # noqa: E402
@@ -78,6 +78,7 @@ __all__ = [
     "metrics",
     "normal_derivative",
     "partial",
+    "plot",
     "pretrain",
     "save",
     "solve",

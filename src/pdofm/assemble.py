@@ -25,7 +25,7 @@ from pdofm.errors import ProblemError
 from pdofm.features import Features
 from pdofm.problem import Problem, RightSide
 from pdofm.sampling import generator
-from pdofm.terms import Layout, LeftSide, Term
+from pdofm.terms import Layout, LeftSide, Term, distinct
 
 Coefficients = Float[np.ndarray, "m C"]
 
@@ -80,7 +80,7 @@ def collocate(
     that they impose are left out.
     """
     own = [t for t in problem.terms if features is None or t.kind != features.imposes]
-    terms = [*own, *(() if features is None else features.extra_terms(problem.domain))]
+    terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
     total = sum(measures.values())
     blocks = []
@@ -100,11 +100,9 @@ def collocate(
     return blocks
 
 
-def with_terms(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]:
-    """The same points with other left sides."""
-    return [
-        Block(term, block.right_side, block.points, block.normals) for block, term in zip(blocks, terms, strict=True)
-    ]
+def with_equation(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]:
+    """The same points with another left side of the equation, which comes first."""
+    return [replace(blocks[0], term=terms[0]), *blocks[1:]]
 
 
 def thinned(block: Block, count: int) -> Block:
@@ -119,7 +117,7 @@ def bucket(n: int) -> int:
     return -(-n // step) * step
 
 
-def _chunks(n: int, row_bytes: int):
+def chunks(n: int, row_bytes: int):
     """Slices of at most `CHUNK_BYTES`, and the padded size that each is evaluated at."""
     size = max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
     for start in range(0, n, size):
@@ -127,7 +125,7 @@ def _chunks(n: int, row_bytes: int):
         yield slice(start, stop), bucket(stop - start)
 
 
-def _padded(array: np.ndarray, size: int) -> Array:
+def padded(array: np.ndarray, size: int) -> Array:
     """The array with its last row repeated up to `size` rows."""
     return jnp.asarray(np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)]))
 
@@ -171,7 +169,7 @@ def right_values(layout: Layout, block: Block, columns: int) -> Float[np.ndarray
     """The right side of a block at its points."""
     n = len(block.points)
     size = bucket(n)
-    values = np.asarray(_right(block.right_side, layout, _padded(block.points, size), _padded(block.normals, size)))[:n]
+    values = np.asarray(_right(block.right_side, layout, padded(block.points, size), padded(block.normals, size)))[:n]
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
         what = "source" if block.term.on is None else f"value of condition {block.term.name!r}"
@@ -182,8 +180,13 @@ def right_values(layout: Layout, block: Block, columns: int) -> Float[np.ndarray
     return np.broadcast_to(values, (n, columns))
 
 
-def assemble(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> System:
-    """The linearised system at `coefficients`, all blocks stacked, in chunks of points."""
+def assemble(
+    layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients, *, check: bool = True
+) -> System:
+    """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
+
+    With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors.
+    """
     counts = [entries(layout, block) for block in blocks]
     total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
     # Fortran order, so that LAPACK factors it in place.
@@ -192,14 +195,14 @@ def assemble(layout: Layout, features: Features, blocks: Sequence[Block], coeffi
     rows, start = {}, 0
     for block, k in zip(blocks, counts, strict=True):
         first = start
-        for here, size in _chunks(len(block.points), 8 * k * coefficients.size):
+        for here, size in chunks(len(block.points), 8 * k * coefficients.size + features.working_bytes):
             value, gradient, norm = _linearise(
                 block.term.lhs,
                 layout,
                 features,
                 jnp.asarray(coefficients),
-                _padded(block.points[here], size),
-                _padded(block.normals[here], size),
+                padded(block.points[here], size),
+                padded(block.normals[here], size),
             )
             count = here.stop - here.start
             at = slice(start, start + count * k)
@@ -210,12 +213,27 @@ def assemble(layout: Layout, features: Features, blocks: Sequence[Block], coeffi
             start = at.stop
         rows[block.term.name] = slice(first, start)
         right[first:start] = right_values(layout, block, k).reshape(-1)
-        if not (np.isfinite(left[first:start]).all() and np.isfinite(scales[first:start]).all()):
+        if check:
+            _check_rows(block, k, left[first:start], right[first:start], A[first:start])
+        if check and not (np.isfinite(left[first:start]).all() and np.isfinite(scales[first:start]).all()):
             raise ProblemError(
                 f"The left side of {block.term.name!r} is not finite at some of its points. "
                 "Check the operator for divisions by zero or roots of negative numbers there."
             )
     return System(A, left, right, scales, rows)
+
+
+def _check_rows(block: Block, k: int, left: Vector, right: Vector, A: Matrix) -> None:
+    """A row of zeros can only hold if its data happen to be met."""
+    if block.term.on is None:
+        return
+    empty = ~A.any(axis=1) & (np.abs(right - left) > 1e-12 * np.maximum(1.0, np.abs(right)))
+    if empty.any():
+        at = block.points[np.flatnonzero(empty)[0] // k].tolist()
+        raise ProblemError(
+            f"Condition {block.term.name!r} does not depend on the unknown at {empty.sum()} of its {len(empty)} rows, "
+            f"for instance at {at}, yet asks for a value. Check its part: a Neumann condition needs a normal in space."
+        )
 
 
 @jax.jit
@@ -227,8 +245,8 @@ def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Fl
     """Σ cⱼ φⱼ at points, in chunks."""
     out = np.empty((len(points), coefficients.shape[1]))
     c = jnp.asarray(coefficients)
-    for here, size in _chunks(len(points), 8 * len(coefficients)):
-        out[here] = np.asarray(_evaluate(features, c, _padded(points[here], size)))[: here.stop - here.start]
+    for here, size in chunks(len(points), 8 * len(coefficients) + features.working_bytes):
+        out[here] = np.asarray(_evaluate(features, c, padded(points[here], size)))[: here.stop - here.start]
     return out
 
 
@@ -240,23 +258,32 @@ def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: 
 
 
 def nonlinear_terms(
-    layout: Layout, features: Features, blocks: Sequence[Block], system: System, coefficients: Coefficients
+    layout: Layout,
+    features: Features,
+    blocks: Sequence[Block],
+    system: System,
+    coefficients: Coefficients,
+    step: Coefficients | None = None,
 ) -> list[str]:
-    """The names of the terms that are not affine in the unknown: a random step from `coefficients` leaves the
-    linearisation there."""
-    step = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
+    """The names of the terms that are not affine in the unknown: a step from `coefficients` leaves the linearisation.
+
+    A random step if none is given; tried at points that are spread over each block.
+    """
+    random = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
+    tried = random if step is None else step
+    moves = tried.reshape(-1)
     found = []
     for block in blocks:
-        count = min(len(block.points), 64)
-        args = (_padded(block.points[:count], 64), _padded(block.normals[:count], 64))
-        moved = np.asarray(_left(block.term.lhs, layout, features, jnp.asarray(coefficients + step), *args))[
-            :count
-        ].reshape(-1)
-        start = system.rows[block.term.name].start
-        at = slice(start, start + len(moved))
-        slope = system.A[at] / system.scales[at, None]
-        expected = system.left[at] + slope @ step.reshape(-1)
-        rounding = np.abs(moved) + np.abs(system.left[at]) + np.abs(slope) @ np.abs(step.reshape(-1))
+        some = np.linspace(0, len(block.points) - 1, min(256, len(block.points))).astype(int)
+        args = (padded(block.points[some], 256), padded(block.normals[some], 256))
+        moved = np.asarray(_left(block.term.lhs, layout, features, jnp.asarray(coefficients + tried), *args))
+        moved = moved[: len(some)]
+        at = (system.rows[block.term.name].start + some[:, None] * moved.shape[1] + np.arange(moved.shape[1])).reshape(
+            -1
+        )
+        moved, slope = moved.reshape(-1), system.A[at] / system.scales[at, None]
+        expected = system.left[at] + slope @ moves
+        rounding = np.abs(moved) + np.abs(system.left[at]) + np.abs(slope) @ np.abs(moves)
         if not np.max(np.abs(moved - expected)) <= 1e-10 * np.max(rounding):
             found.append(block.term.name)
     return found

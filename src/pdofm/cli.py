@@ -117,7 +117,7 @@ def main() -> None:
     try:
         app()
     except pf.errors.PdofmError as error:
-        console.print(f"[red]error:[/red] {error}", highlight=False)
+        console.print("error: " + str(error), style="red", markup=False, highlight=False)
         sys.exit(2)
 
 

@@ -34,6 +34,7 @@ class Context:
     """
 
     domain: Domain
+    boundary: Part
     layout: Layout
     has_exact: bool
     orders: Callable[[int | None], tuple[int, ...]]
@@ -129,7 +130,11 @@ class BaseCondition(ABC):
         """The condition as terms of the least-squares problem."""
 
     def _term(self, problem: Context, lhs: LeftSide, rhs: Any, suffix: str = "") -> Term:
-        on = problem.domain.boundary if self.on is None else self.on
+        on = problem.boundary if self.on is None else self.on
+        if isinstance(on, Part) and not on.pieces:
+            raise ProblemError(
+                f"Condition {self.name!r} has no boundary to hold on: periodic conditions join all faces. Leave it out."
+            )
         needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, _Residual) and takes_normal(lhs.function))
         if needs_normal and not isinstance(on, Part):
             raise ProblemError(
@@ -192,8 +197,8 @@ class Neumann(BaseCondition):
 class Robin(BaseCondition):
     """``alpha u + beta ∂u/∂n = value``."""
 
-    alpha: float | int
-    beta: float | int
+    alpha: Any
+    beta: Any
     value: Data = None
     on: Where = None
     _: KW_ONLY
@@ -202,6 +207,11 @@ class Robin(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
+        if not all(isinstance(c, int | float) for c in (self.alpha, self.beta)):
+            raise ProblemError(
+                f"Condition {self.name!r}: alpha and beta must be numbers; got {self.alpha!r}, {self.beta!r}. For "
+                "coefficients that vary use Condition(lambda u, x, normal: …)."
+            )
         return [self._term(problem, _Mixed(float(self.alpha), float(self.beta), self.unknown), self.value)]
 
 

@@ -24,6 +24,10 @@ class SolveError(PdofmError, ValueError):
     """A solve that cannot start or cannot go on."""
 
 
+class NonlinearError(SolveError):
+    """A linear method on a problem that is not linear."""
+
+
 class UnknownNameError(PdofmError, LookupError):
     """A name that is not in a registry; the nearest names are offered."""
 

@@ -56,6 +56,8 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
         if fraction in CALIBRATING:
             residual = float(np.linalg.norm(system.b - system.A @ (coarse - c).reshape(-1)))
             calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
+    if not fine_values.any() and fine > 0:
+        return Estimate(1.0, system)  # zero, although the data are not
     numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
     return Estimate(float(np.max(numbers)), system)
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from pdofm.errors import ProblemError
+from pdofm.errors import ProblemError, unknown_name
 from pdofm.features import Features
 from pdofm.terms import Layout, LeftSide
 
@@ -66,6 +66,9 @@ class Residual:
     def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
         u = _unknown(features, coefficients, batch.layout)
         weights, total = dict(self.weights), jnp.zeros((), dtype=coefficients.dtype)
+        for name in weights:
+            if name not in dict(batch.left_sides):
+                raise unknown_name("term of the problem", name, dict(batch.left_sides))
         for name, samples in batch.samples.items():
             lhs = dict(batch.left_sides)[name]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pdofm.assemble import Block, Coefficients, System, assemble, evaluate, nonlinear_terms, thinned, with_terms
-from pdofm.errors import SolveError
+from pdofm.assemble import Block, Coefficients, System, assemble, evaluate, nonlinear_terms, thinned, with_equation
+from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
@@ -54,17 +54,20 @@ class Setting:
     features: Features
     blocks: Sequence[Block]
 
-    def system(self, coefficients: Coefficients, blocks: Sequence[Block] | None = None) -> System:
-        """The linearised system at `coefficients`."""
-        return assemble(self.problem.layout, self.features, self.blocks if blocks is None else blocks, coefficients)
+    def system(
+        self, coefficients: Coefficients, blocks: Sequence[Block] | None = None, *, check: bool = False
+    ) -> System:
+        """The linearised system at `coefficients`; with `check`, errors for values that are not finite."""
+        blocks = self.blocks if blocks is None else blocks
+        return assemble(self.problem.layout, self.features, blocks, coefficients, check=check)
 
     def zero(self) -> Coefficients:
         """Coefficients of the zero function."""
         return np.zeros((self.features.size, self.problem.layout.components))
 
-    def nonlinear_terms(self, system: System) -> list[str]:
-        """Terms that are not affine in the unknown; `system` is the one at zero."""
-        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, self.zero())
+    def nonlinear_terms(self, system: System, at: Coefficients, step: Coefficients | None = None) -> list[str]:
+        """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients."""
+        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
@@ -74,9 +77,13 @@ class Setting:
 class Method(ABC):
     """How the coefficients are found."""
 
+    def start(self, setting: Setting) -> Coefficients:
+        """The coefficients to start from."""
+        return setting.zero()
+
     @abstractmethod
     def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        """Find the coefficients, given the system at zero and the names of the terms that are not linear."""
+        """Find the coefficients, given the system at the start and the names of the terms that are not linear."""
 
 
 DIRECT = QR(rcond=1e-15)
@@ -92,18 +99,23 @@ class Linear(Method):
     lstsq: LeastSquares = DIRECT
 
     def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        if nonlinear:
-            raise SolveError(
-                f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of "
-                f"{setting.problem.name!r} is not "
-                "linear in the unknown. Use method=Newton(), or Picard() with a frozen operator."
-            )
+        _refuse(setting, nonlinear)
         factorization = self.lstsq.factor(system.A)
         projected = factorization.project(system.b)
         c = factorization.finish(projected)
         residual = system.left + (system.A @ c) / system.scales - system.right
         c = c.reshape(setting.zero().shape)
+        # A nonlinearity may only show at the size, and in the region, of the solution.
+        _refuse(setting, setting.nonlinear_terms(system, setting.zero(), c))
         return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve")
+
+
+def _refuse(setting: Setting, nonlinear: Sequence[str]) -> None:
+    if nonlinear:
+        raise NonlinearError(
+            f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {setting.problem.name!r} is "
+            "not linear in the unknown. Use method=Newton(), or Picard() with a frozen operator."
+        )
 
 
 @dataclass(frozen=True)
@@ -123,22 +135,30 @@ class Newton(Method):
     initial: Any = None
 
     def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        c = _start(self.initial, setting.zero())
-        if c.any():
-            system = setting.system(c)
-
-        def advance(c: Coefficients, target: Coefficients, system: System) -> tuple[Coefficients, System]:
+        def advance(c: Coefficients, target: Coefficients, system: System) -> tuple[Coefficients, System] | None:
             merit, length = np.linalg.norm(system.b), 1.0
             while True:
                 new = c + length * (target - c)
                 moved = setting.system(new)
                 # A step is judged with the row scales that it was computed with.
                 residual = np.linalg.norm(system.scales * (moved.right - moved.left))
-                if residual <= merit * (1 - 1e-4 * length) or length < 1e-3:
+                if residual <= merit * (1 - 1e-4 * length):
                     return new, moved
+                if length == 1.0 and residual <= 2 * merit and self._is_small(setting, c, new):
+                    return new, moved  # at the limit of rounding the residual no longer falls
                 length /= 2
+                if length < 1e-3:
+                    return None
 
-        return _iterate(self, setting, c, system, advance)
+        return _iterate(self, setting, self.start(setting), system, advance)
+
+    def start(self, setting: Setting) -> Coefficients:
+        return _start(self.initial, setting.zero())
+
+    def _is_small(self, setting: Setting, c: Coefficients, new: Coefficients) -> bool:
+        """Whether a full step is below `stall`."""
+        values = setting.values(new)
+        return bool(np.linalg.norm(values - setting.values(c)) <= self.stall * np.linalg.norm(values))
 
 
 @dataclass(frozen=True)
@@ -160,9 +180,9 @@ class Picard(Method):
     initial: Any = None
 
     def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        blocks = with_terms(setting.blocks, setting.problem.frozen_terms(self.operator))
+        blocks = with_equation(setting.blocks, setting.problem.frozen_terms(self.operator))
         _check_frozen(setting, blocks)
-        c = _start(self.initial, setting.zero())
+        c = self.start(setting)
         targets: list[Coefficients] = []
         changes: list[np.ndarray] = []
 
@@ -179,7 +199,10 @@ class Picard(Method):
                 new = target - sum(w * (target - old) for w, old in zip(weights, targets[:-1], strict=True))
             return new, setting.system(new, blocks)
 
-        return _iterate(self, setting, c, setting.system(c, blocks), advance)
+        return _iterate(self, setting, c, setting.system(c, blocks, check=True), advance)
+
+    def start(self, setting: Setting) -> Coefficients:
+        return _start(self.initial, setting.zero())
 
 
 def _start(initial: Any, zero: Coefficients) -> Coefficients:
@@ -203,7 +226,7 @@ def _check_frozen(setting: Setting, blocks: Sequence[Block]) -> None:
         )
 
 
-Advance = Callable[[Coefficients, Coefficients, System], tuple[Coefficients, System]]
+Advance = Callable[[Coefficients, Coefficients, System], tuple[Coefficients, System] | None]
 """From the coefficients, the solution of the linearised problem there, and its system: the next coefficients and the
 system at them."""
 
@@ -220,7 +243,12 @@ def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system:
         # smallest solution is taken, and smallest steps would add up to coefficients so large that the residual drowns
         # in rounding.
         projected = factorization.project(system.b) + factorization.multiply(c.reshape(-1))
-        c, system = advance(c, factorization.finish(projected).reshape(c.shape), system)
+        moved = advance(c, factorization.finish(projected).reshape(c.shape), system)
+        if moved is None:
+            reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
+            residual = system.left - system.right
+            return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps)
+        c, system = moved
         old, values = values, setting.values(c)
         change = float(np.linalg.norm(values - old) / max(np.linalg.norm(values), np.finfo(float).tiny))
         steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
@@ -234,12 +262,12 @@ def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system:
 def _verdict(method: Newton | Picard, steps: list[dict[str, float]], merit: float) -> tuple[bool, str] | None:
     """Whether to stop: (converged, why), or None to go on. `merit` is the residual before the last step."""
     change, residual = steps[-1]["change"], steps[-1]["residual"]
+    if not np.isfinite(residual) or not np.isfinite(change):
+        return False, "the iteration diverged: the residual is no longer finite"
     if change <= method.rtol:
         return True, f"the last step is below rtol = {method.rtol:g}"
     if change <= method.stall and residual > 0.9 * merit:
         return True, f"the residual no longer falls and the last step, {change:.0e}, is below stall = {method.stall:g}"
-    if not np.isfinite(residual) or not np.isfinite(change):
-        return False, "the iteration diverged: the residual is no longer finite"
     if len(steps) == method.max_steps:
         return (
             False,

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from pdofm.errors import ProblemError
+
 Function = Callable[..., Array]
 
 
@@ -39,6 +41,8 @@ def partial(u: Function, *axes: int) -> Function:
     def derivative(x: Array, *rest: Array) -> Array:
         of_u = u
         for axis in axes:
+            if not -x.size <= axis < x.size:
+                raise ProblemError(f"partial(u, {axis}): x has {x.size} coordinates, numbered 0 to {x.size - 1}.")
             of_u = _along(of_u, jnp.eye(x.size, dtype=x.dtype)[axis])
         return of_u(x, *rest)
 

@@ -7,6 +7,7 @@ over the weights of the network and its output layer c, by stochastic gradients.
 """
 
 import dataclasses
+import hashlib
 import json
 import sys
 import warnings
@@ -41,6 +42,9 @@ CHUNK = 20
 """Steps that are compiled into one loop; between chunks come progress, callbacks, checkpoints and interrupts."""
 
 
+ADAM = optax.adam(1e-3)  # one object, so that runs share their compiled steps
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """What pretraining returns.
@@ -48,7 +52,8 @@ class Trained:
     Attributes:
         features: the trained features, in float64.
         coefficients: the output layer that was trained along, (m, C): with it the features are the network's own
-        solution. history: a list per recorded quantity: "loss", "physics", "orthogonality", one entry per step.
+            solution, see `network_solution`.
+        history: a list per recorded quantity: "loss", "physics", "orthogonality", one entry per step.
         reason: why the training ended.
     """
 
@@ -111,8 +116,8 @@ def pretrain(
         features: `NetworkFeatures`, fresh or trained before; they are not changed, new ones are returned.
         orthogonality: weight λ of the penalty.
         physics: "residual" (the loss of physics-informed networks), "none", or a loss such as
-        `losses.Variational(energy)`,
-            `losses.Supervised(function)`, `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
+            `losses.Variational(energy)`, `losses.Supervised(function)`,
+            `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
         penalty: what is weighted by λ, by default `losses.Orthogonality()`, the Frobenius norm of UᵀU - I.
         steps: most steps.
         tolerance: stop when the physics loss falls below this fraction of its first value; 0 never stops early.
@@ -122,7 +127,8 @@ def pretrain(
         precision: "float32" or "float64", of the training only; features come back in float64.
         key: seed of points and output layer; the same seed and settings give the same features on the same machine.
         checkpoint: a file to write every few steps and to resume from; a run that was killed goes on to the same
-        result. record: more quantities for the history, as functions of the features, measured every 20 steps.
+            result, bit for bit.
+        record: more quantities for the history, as functions of the features, measured every 20 steps.
         progress: show a progress bar if standard error is a terminal.
 
     A loss that is no longer finite stops the training with a warning, and a keyboard interrupt stops it quietly; both
@@ -137,7 +143,7 @@ def pretrain(
     output = np.random.default_rng(seeds[0]).standard_normal((features.size, problem.layout.components))
     trainable, rest = eqx.partition(features, _trainable(features))
     parameters = _cast((trainable, output * np.sqrt(2 / sum(output.shape))), dtype)
-    optimiser = optax.adam(1e-3) if optimiser is None else optimiser
+    optimiser = ADAM if optimiser is None else optimiser
     recipe = _Recipe(
         physics_of(physics),
         Orthogonality() if penalty is None else penalty,
@@ -153,6 +159,7 @@ def pretrain(
     state, history = _State(parameters, moments, zero, jnp.zeros((), dtype), zero), {}
     settings = {"steps": steps, "seeds": seeds, "points": [points, boundary_points], "precision": precision}
     settings |= {"resample": resample, "orthogonality": orthogonality, "tolerance": tolerance}
+    settings["start"] = _fingerprint(problem, features)
     if checkpoint is not None:
         state, history = _resumed(Path(checkpoint), state, settings)
 
@@ -310,6 +317,17 @@ def _write(path: Path, state: _State, history: dict[str, list[float]], settings:
     with partial_path.open("wb") as file:
         np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
     partial_path.replace(path)
+
+
+def _fingerprint(problem: Problem, features: Features) -> str:
+    """What the features are at the start, and what the problem asks at a few points."""
+    digest = hashlib.sha256(problem.name.encode())
+    for leaf in jax.tree.leaves(features):
+        digest.update(np.asarray(leaf).tobytes())
+    for block in collocate(problem, 16, 16):
+        digest.update(block.term.name.encode())
+        digest.update(right_values(problem.layout, block, entries(problem.layout, block)).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _resumed(path: Path, state: _State, settings: dict[str, Any]) -> tuple[_State, dict[str, list[float]]]:

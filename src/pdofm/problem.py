@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pdofm.conditions import BaseCondition, Context, call
+from pdofm.conditions import BaseCondition, Context, Periodic, call, takes_normal
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import PdofmError, ProblemError
-from pdofm.terms import Fields, Layout, LeftSide, Term, joined
+from pdofm.terms import Fields, Layout, LeftSide, Term, distinct, joined
 
 HIGHEST_ORDER = 6
 
@@ -48,18 +48,17 @@ class Problem:
 
     Args:
         domain: where the equation holds; `SpaceTime` makes every user function take ``(x, t)``.
-        operator: ``operator(u, x)`` at one point; returns a scalar, or for a system a vector (or a tuple of scalars and
-        vectors, which are
-            joined) with one entry per equation. u is a function: differentiate it with `laplacian`, `grad`, …
+        operator: ``operator(u, x)`` at one point; returns a scalar, or for a system a vector (or a tuple of scalars
+            and vectors, which are joined) with one entry per equation. u is a function: differentiate it with
+            `laplacian`, `grad`, …
         source: a number or a function of the point, of the same shape. If omitted it follows from `exact`, and is 0
-        without that. conditions: at least one of `Dirichlet`, `Neumann`, `Robin`, `Periodic`, `Initial`, `Condition`.
+            without that.
+        conditions: at least one of `Dirichlet`, `Neumann`, `Robin`, `Periodic`, `Initial`, `Condition`.
         unknowns: names and sizes in a system, ``{"v": 2, "p": 1}``: ``u.v(x)`` has shape (2,), ``u.p(x)`` is a scalar.
         exact: the exact solution if it is known, as a function, in a system as a dictionary of functions. Sources and
-        data that are omitted
-            are computed from it.
+            data that are omitted are computed from it.
         frozen_operator: for `Picard`, the operator with the last iterate made explicit: ``frozen_operator(u, w, x)``,
-        linear in u and equal
-            to ``operator(u, x)`` for w = u.
+            linear in u and equal to ``operator(u, x)`` for w = u.
         name: how the problem is called in messages.
     """
 
@@ -115,18 +114,18 @@ class Problem:
     def terms(self) -> tuple[Term, ...]:
         """The equation and the conditions, with distinct names."""
         terms = [Term("equation", _Operator(self.operator), self.source, None, 1.0)]
-        context = Context(self.domain, self.layout, self.exact is not None, self.orders)
+        context = Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders)
         for condition in self._stated:
             terms += condition.terms(context)
-        taken: set[str] = set()
-        for i, term in enumerate(terms):
-            name, count = term.name, 1
-            while name in taken:
-                count += 1
-                name = f"{term.name}-{count}"
-            taken.add(name)
-            terms[i] = dataclasses.replace(term, name=name)
-        return tuple(terms)
+        return tuple(distinct(terms))
+
+    @cached_property
+    def _boundary(self) -> Part:
+        """What conditions without on= hold on: the boundary without faces that a periodic condition joins."""
+        periodic = {c.axis for c in self._stated if isinstance(c, Periodic)}
+        joined_faces = {f"x{axis}={side}" for axis in periodic for side in ("lower", "upper")}
+        pieces = tuple(piece for piece in self.domain.pieces if piece.name not in joined_faces)
+        return Part(pieces, self.layout.has_time) if periodic else self.domain.boundary
 
     def frozen_terms(self, operator: Callable[..., Any] | None = None) -> tuple[Term, ...]:
         """The terms with the operator in its frozen form, for Picard."""
@@ -163,7 +162,15 @@ class Problem:
         """The right side of a term: its own data, or what the exact solution gives."""
         if term.rhs is None and self.exact is not None:
             return _Manufactured(term.lhs, self.exact_fields_key)
-        return _Given(0.0 if term.rhs is None else term.rhs)
+        value = 0.0 if term.rhs is None else term.rhs
+        if callable(value):
+            return _Given(value)
+        parts = value if isinstance(value, tuple | list) else (value,)
+        try:
+            numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts])
+        except (TypeError, ValueError) as error:
+            raise ProblemError(f"{term.name!r} has the data {value!r}; expected numbers or a function.") from error
+        return _Given(tuple(numbers.tolist()))
 
     def orders(self, axis: int | None) -> tuple[int, ...]:
         """The differential order of the operator in each component, along an axis of space, or in time (None)."""
@@ -209,9 +216,7 @@ class Problem:
 
     def _check_shapes(self, term: Term) -> None:
         """Evaluate the term abstractly at one point: no arithmetic, but every shape error shows."""
-        layout, dim = self.layout, self.domain.dim
-        point = jax.ShapeDtypeStruct((dim,), jnp.float64)
-        space = jax.ShapeDtypeStruct((dim - layout.has_time,), jnp.float64)
+        layout = self.layout
 
         def left(z: Array, normal: Array) -> Array:
             u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
@@ -221,28 +226,57 @@ class Problem:
             return self.right_side(term)(layout, layout.arguments(z), normal)
 
         what = "operator" if term.name == "equation" else f"condition {term.name!r}"
-        try:
-            rows = jax.eval_shape(left, point, space).shape[0]
-        except PdofmError:
-            raise
-        except (TypeError, ValueError, AttributeError, IndexError) as error:
-            arguments = "(u, x, t)" if layout.has_time else "(u, x)"
-            raise ProblemError(
-                f"The {what} cannot be evaluated at a point: {error} It is called as {arguments} with x of shape "
-                f"({dim - layout.has_time},) and must return numbers."
-            ) from error
+        data = "source" if term.name == "equation" else f"value of condition {term.name!r}"
+        rows = self._shape(left, what, "u, ")
+        self._check_indices(term, what)
         if term.name == "equation" and layout.unknowns is None and rows != 1:
             raise ProblemError(
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
                 "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
             )
-        found = jax.eval_shape(right, point, space).shape[0]
+        found = self._shape(right, data, "")
         if found not in (1, rows):
-            what = "source" if term.name == "equation" else f"value of condition {term.name!r}"
             raise ProblemError(
-                f"The {what} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
+                f"The {data} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
                 "number."
             )
+
+    def _shape(self, function: Callable[..., Array], what: str, first: str) -> int:
+        """Number of values that a function returns at a point; what goes wrong in it is explained."""
+        dim, has_time = self.domain.dim, self.layout.has_time
+        point, space = (jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, dim - has_time))
+        try:
+            return jax.eval_shape(function, point, space).shape[0]
+        except PdofmError:
+            raise
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ProblemError(
+                f"The {what} cannot be evaluated at a point: {reason}. It is called as "
+                f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers. "
+                "Use jax.numpy (jnp) instead of numpy and math, jnp.where instead of if, and apply operators to a "
+                "point: laplacian(u)(x)."
+            ) from error
+
+    def _check_indices(self, term: Term, what: str) -> None:
+        """JAX clamps an index that is out of range, NumPy does not: try the functions at one point of NumPy's."""
+        layout, z = self.layout, self.domain.sample(1)[0]
+        args: tuple[Any, ...] = (z[:-1], z[-1]) if layout.has_time else (z,)
+        u = layout.fields(lambda y: jnp.ones(layout.components))
+        tried = [(getattr(term.lhs, "function", None), (u, *args)), (term.rhs, args)]
+        for function, arguments in tried:
+            if not callable(function):
+                continue
+            extra = {"normal": np.zeros(len(args[0]))} if takes_normal(function) else {}
+            try:
+                with np.errstate(all="ignore"):
+                    function(*arguments, **extra)
+            except IndexError as error:
+                raise ProblemError(
+                    f"The {what} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
+                ) from error
+            except Exception:  # noqa: BLE001 (everything else shows when it is traced)
+                pass
 
     def _check_part(self, term: Term) -> None:
         """Points of a condition must lie in the closed domain."""
@@ -297,12 +331,14 @@ class _Manufactured:
         return self.lhs(u, u, args, normal)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Given:
+    """Data of the user's: a function or a tuple of numbers, compared by value so that compiled functions are shared."""
+
     value: Any
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
-        return joined(call(self.value, args, normal) if callable(self.value) else self.value)
+        return joined(call(self.value, args, normal) if callable(self.value) else jnp.array(self.value))
 
 
 def _check_unknowns(unknowns: Mapping[str, int]) -> None:

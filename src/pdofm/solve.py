@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pdofm._types import Key
 from pdofm.assemble import assemble, collocate
-from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError
+from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, ProblemError, SolveError
 from pdofm.estimate import estimate_error
 from pdofm.features import Features, NetworkFeatures, polynomial_degree
 from pdofm.methods import Linear, Method, Newton, Outcome, Setting
@@ -25,6 +27,10 @@ LARGEST_SIZE = 1500
 
 ACCEPTABLE = 1e-2
 """Without a tolerance a solution counts as converged if its estimated relative error is below this: two digits."""
+
+
+VIOLATED = 0.05
+"""A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
 
 
 def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
@@ -60,16 +66,14 @@ def solve(
     Args:
         problem: what to solve.
         features: the space to solve in; a number asks for that many features (per component) of the default family,
-        which
-            `default_features` makes.
+            which `default_features` makes.
         method: `Linear`, `Newton` or `Picard`, each with its least-squares solver, as in ``Linear(lstsq=SVD())``; by
-        default Linear if the
-            problem is linear, else Newton.
-        points, boundary_points: how many collocation points inside and on all parts with conditions together; see
-        `default_counts`. sampling: "sobol", "random", "grid" or "clustered".
+            default Linear if the problem is linear, else Newton.
+        points, boundary_points: how many collocation points inside, and on all parts with conditions together; see
+            `default_counts`.
+        sampling: "sobol", "random", "grid" or "clustered".
         tol: the relative error that the answer is expected to have; if the estimate misses it, the solution says that
-        it has not converged,
-            with a warning. Without it two digits are expected.
+            it has not converged, with a warning. Without it two digits are expected.
         key: seed of features and points.
     """
     if not isinstance(problem, Problem):
@@ -99,12 +103,17 @@ def solve(
             "or fewer features."
         )
     with clock("assemble"):
-        system = setting.system(setting.zero())
-        nonlinear = setting.nonlinear_terms(system)
-    if method is None:
-        method = Newton() if nonlinear else Linear()
+        start = setting.zero() if method is None else method.start(setting)
+        system = setting.system(start, check=True)
+        nonlinear = setting.nonlinear_terms(system, start)
     with clock("solve"):
-        outcome = method.run(setting, system, nonlinear)
+        if method is not None:
+            outcome = method.run(setting, system, nonlinear)
+        else:
+            try:
+                outcome = Linear().run(setting, system, nonlinear)
+            except NonlinearError:
+                outcome = Newton().run(setting, system, nonlinear)
     with clock("estimate"):
         estimate = estimate_error(problem, features, outcome, held_out)
     unseen = estimate.system
@@ -123,7 +132,9 @@ def solve(
         seconds=clock.seconds,
         steps=outcome.steps,
     )
-    converged, reason = _judge(outcome, estimate.relative_error, tol)
+    data = _rms(unseen.scales * unseen.right)
+    violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
+    converged, reason = _judge(outcome, estimate.relative_error, violated, tol)
     if not converged:
         warnings.warn(
             f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
@@ -160,7 +171,7 @@ def tune_scale(
     return features.rescaled(min((f for f in seen if seen[f][0] <= enough), key=lambda factor: seen[factor][1]))
 
 
-def _judge(outcome: Outcome, estimate: float, tol: float | None) -> tuple[bool, str]:
+def _judge(outcome: Outcome, estimate: float, violated: dict[str, float], tol: float | None) -> tuple[bool, str]:
     accepted = ACCEPTABLE if tol is None else tol
     if not outcome.converged:
         return False, outcome.reason
@@ -168,6 +179,12 @@ def _judge(outcome: Outcome, estimate: float, tol: float | None) -> tuple[bool, 
         return (
             False,
             f"the estimated relative error {estimate:.1e} is above {accepted:g}; use more features",
+        )
+    worst = max(violated, key=lambda name: violated[name])
+    if violated[worst] > VIOLATED:
+        return False, (
+            f"{worst!r} is violated at points that were not fitted, by {violated[worst]:.0%} of the data; conditions "
+            "may contradict each other, or points or features are too few"
         )
     return True, outcome.reason
 
@@ -199,8 +216,17 @@ def _check_imposed(problem: Problem, features: Features) -> None:
             "gives all "
             "unknowns there. Use the inner features."
         )
-    blocks = [block for block in collocate(problem, 1, 64) if block.term in imposed]
-    system = assemble(problem.layout, features, blocks, np.zeros((features.size, problem.layout.components)))
+    blocks = [block for block in collocate(problem, 1, 64) if block.term.name in {term.name for term in imposed}]
+    zero = np.zeros((features.size, problem.layout.components))
+    system = assemble(problem.layout, features, blocks, zero, check=False)
+    values, inside = (
+        np.asarray(jax.jit(jax.vmap(features))(jnp.asarray(points)))
+        for points in (np.concatenate([block.points for block in blocks]), problem.domain.sample(64))
+    )
+    if not np.abs(values).max() <= 1e-10 * np.abs(inside).max():
+        raise FeaturesError(
+            f"{type(features).__name__} does not vanish on the boundary of {problem.domain!r}. Make it for this domain."
+        )
     gap = np.abs(system.left - system.right)
     if not gap.max() <= 1e-10 * max(1.0, np.abs(system.right).max()):
         raise FeaturesError(

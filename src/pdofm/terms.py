@@ -6,7 +6,7 @@ all unknowns are stored as one vector of components; user functions see a functi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from pdofm.domain import Part
-from pdofm.errors import unknown_name
+from pdofm.errors import ProblemError, unknown_name
 
 Evaluate = Callable[[Array], Array]
 """From a stored point (d,) to all components (C,)."""
@@ -90,6 +90,11 @@ class Layout:
 def joined(value: Any) -> Array:
     """What a user function returned at a point, as one vector: a scalar, a vector, or a tuple of these."""
     parts = [jnp.ravel(jnp.asarray(part)) for part in (value if isinstance(value, tuple | list) else (value,))]
+    if any(jnp.issubdtype(part.dtype, jnp.complexfloating) for part in parts):
+        raise ProblemError(
+            "A function of the problem returned a complex value at a point; expected real ones. "
+            "Write real and imaginary part as two unknowns."
+        )
     return jnp.concatenate(
         [part if jnp.issubdtype(part.dtype, jnp.floating) else part.astype(jnp.result_type(float)) for part in parts]
     )
@@ -116,3 +121,16 @@ class Term:
     on: Where
     weight: float
     kind: str = "other"  # "value" where the term gives all unknowns on the whole boundary
+
+
+def distinct(terms: list[Term]) -> list[Term]:
+    """The terms with a number behind names that came before."""
+    taken: set[str] = set()
+    for i, term in enumerate(terms):
+        name, count = term.name, 1
+        while name in taken:
+            count += 1
+            name = f"{term.name}-{count}"
+        taken.add(name)
+        terms[i] = replace(term, name=name)
+    return terms

@@ -59,6 +59,11 @@ class Features(eqx.Module):
         return (np.arange(self.size) + 0.5) / self.size
 
     @property
+    def working_bytes(self) -> int:
+        """Memory that the evaluation at one point takes beyond a few rows of values."""
+        return 0
+
+    @property
     def imposes(self) -> str | None:
         """The kind of term that every function of the space satisfies by construction, if any."""
         return None

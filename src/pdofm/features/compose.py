@@ -67,6 +67,8 @@ class Concatenate(Features):
         dims = {part.dim for part in parts}
         if len(dims) > 1:
             raise FeaturesError(f"Features in one basis must have one dimension; got {sorted(dims)}.")
+        if any(part.imposes is not None for part in parts):
+            raise FeaturesError("Features in one basis cannot impose conditions: use HardDirichlet(Concatenate(…), …).")
         self.parts = tuple(parts)
 
     @property
@@ -86,6 +88,10 @@ class Concatenate(Features):
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.sort(self._all_ranks())
+
+    @property
+    def working_bytes(self) -> int:
+        return sum(part.working_bytes for part in self.parts)
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         return tuple(term for part in self.parts for term in part.extra_terms(domain))
@@ -148,6 +154,10 @@ class HardDirichlet(Features):
     @property
     def imposes(self) -> str | None:
         return "value"
+
+    @property
+    def working_bytes(self) -> int:
+        return self.inner.working_bytes
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         return self.inner.extra_terms(domain)

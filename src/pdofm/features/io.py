@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -77,8 +78,12 @@ def load(path: str | PathLike) -> Features:
             f"{header.get('format')!r}). Give a file that pdofm.save wrote."
         )
     try:
-        return _rebuild(json.loads(header["tree"]), "", arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        found = _rebuild(json.loads(header["tree"]), "", arrays)
+        if not isinstance(found, Features) or str(found.size) != header["size"]:
+            raise ValueError("the header and the arrays disagree")
+        jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # shapes fit together
+        return found
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, FeaturesError) as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
 
 

@@ -99,7 +99,8 @@ class NetworkFeatures(Features):
             else:
                 first, first_bias = rng.uniform(-1, 1, (m, d)), rng.uniform(-1, 1, m)
                 hidden, hidden_bias = (rng.uniform(-1, 1, a.shape) / np.sqrt(m) for a in (hidden, hidden_bias))
-            first *= 1.0 if scale is None else scale
+            factor = 1.0 if scale is None else scale
+            first, first_bias = factor * first, factor * first_bias
         self.first, self.first_bias = jnp.asarray(first), jnp.asarray(first_bias)
         self.hidden, self.hidden_bias = jnp.asarray(hidden), jnp.asarray(hidden_bias)
         self.activation, self.residual = activation, residual

@@ -114,6 +114,7 @@ class PartitionOfUnity(Features):
             for center, radius, seed in zip(self.centers, self.radii, seeds, strict=True)
         ]
         self.local = _stacked(built)
+        self._check(domain)
 
     @property
     def count(self) -> int:
@@ -143,7 +144,9 @@ class PartitionOfUnity(Features):
         for axis in range(self.dim):
             pieces = tuple(piece for plane in self._planes(axis) for piece in trim(plane, _inside(domain)))
             if pieces:
-                lhs = _Continuity(axis, 8 * float(np.finfo(float).eps) * float(np.max(self.upper - self.lower)))
+                lhs = _Continuity(
+                    axis, 8 * float(np.finfo(float).eps) * float(np.max(np.abs([self.lower, self.upper])))
+                )
                 on = Part(pieces, domain.has_time)
                 terms.append(Term(f"interface-x{axis}", lhs, 0.0, on, INTERFACE_WEIGHT))
         return tuple(terms)
@@ -157,13 +160,13 @@ class PartitionOfUnity(Features):
         local = weights[:, None] * jax.vmap(lambda features: features(x))(chosen)
         # A product with indicators puts them in their places (XLA does not vectorise a scatter). Features of all
         # subdomains alternate, so that leading ones span a coarser space in each of them.
-        places = (which[:, None] == jnp.arange(self.count)[None, :]).astype(local.dtype)
+        places = (which[:, None] == jnp.arange(self.count, dtype=which.dtype)[None, :]).astype(local.dtype)
         return (local.T @ places).reshape(-1)
 
     def windows(self, x: Point) -> tuple[Int[Array, " k"], Float[Array, " k"]]:
         """The subdomains whose windows may reach a point, and the values of their windows there, which sum to 1."""
         if self.grid is None:
-            weights = jnp.prod(window_b((x - self.centers) / self.radii), axis=1)
+            weights = jnp.prod(window_b((x[None, :] - self.centers) / self.radii), axis=1)
             which = jax.lax.top_k(jax.lax.stop_gradient(weights), self.reach)[1]
             weights = weights[which]
         else:
@@ -173,7 +176,7 @@ class PartitionOfUnity(Features):
         return which, weights
 
     def _on_grid(self, x: Point) -> tuple[Array, Array]:
-        cells = np.array(self.grid)
+        cells = np.array(self.grid, dtype=np.float64)
         at = (x - self.lower) / (self.upper - self.lower) * cells
         home = jnp.clip(jnp.floor(jax.lax.stop_gradient(at)), 0, cells - 1)
         near = jnp.where(jax.lax.stop_gradient(at) - home < 0.5, home - 1, home + 1)
@@ -205,6 +208,23 @@ class PartitionOfUnity(Features):
                 for center, radius in zip(self.centers, self.radii, strict=True)
             ]
         )
+
+    def _check(self, domain: Domain) -> None:
+        if self._one.imposes is not None:
+            raise FeaturesError("Local features cannot impose conditions: wrap the partition in HardDirichlet instead.")
+        if self.grid is None:
+            points = domain.sample(4096)
+            near = np.abs(points[:, None] - self.centers[None]) < OVERLAP * self.radii[None]
+            bare = np.count_nonzero(near.all(axis=2), axis=1) == 0
+            if bare.any():
+                raise FeaturesError(
+                    f"The windows do not cover the domain, for instance not {points[bare][0].tolist()}. "
+                    "Use larger radii or more centers."
+                )
+
+    @property
+    def working_bytes(self) -> int:
+        return self.reach * sum(leaf.nbytes for leaf in jax.tree.leaves(self.local)) // self.count
 
     def _planes(self, axis: int) -> list[Piece]:
         """The planes between the cells of the grid across an axis."""

@@ -1,0 +1,137 @@
+"""The command line, as a user runs it: what it prints where, and its exit codes."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import pdofm as pf
+from pdofm import cli
+from pdofm.errors import PdofmError
+
+
+def run(*arguments: str):
+    """A command in this process; standard output and standard error apart."""
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def test_list_has_a_line_for_every_problem():
+    found = run("list")
+    assert found.exit_code == 0
+    lines = found.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == pf.zoo.names()
+    assert all(pf.zoo.describe(name) in line for name, line in zip(pf.zoo.names(), lines, strict=True))
+
+
+def test_solve_prints_the_solution_and_its_true_error():
+    found = run("solve", "poisson-1d", "--features", "20")
+    assert found.exit_code == 0
+    assert re.search(r"Solution of 'poisson-1d': 20 features", found.stdout)
+    assert re.search(r"true relative L2 error \d.*maximum error \d", found.stdout)
+
+
+def test_solve_json_is_one_object_on_standard_output():
+    found = run("solve", "poisson-1d", "--features", "20", "--json")
+    report = json.loads(found.stdout)
+    assert found.exit_code == 0
+    assert report["problem"] == "poisson-1d"
+    assert report["converged"] is True
+    assert 0 < report["error_estimate"] < 1e-2
+    assert report["relative_l2"] < 1e-6
+    assert report["features"] == 20
+
+
+def test_the_seed_decides_the_numbers():
+    same, again, other = (
+        json.loads(run("solve", "poisson-1d", "--features", "10", "--json", "--seed", seed).stdout)["relative_l2"]
+        for seed in ("0", "0", "1")
+    )
+    assert same == again != other
+
+
+def test_a_solution_that_has_not_converged_exits_with_one_and_says_why():
+    found = run("solve", "helmholtz-1d", "--features", "5", "--json")
+    assert found.exit_code == 1
+    report = json.loads(found.stdout)
+    assert report["converged"] is False
+    assert re.search(r"above 0\.01; use more features", report["reason"])
+
+
+def test_a_tolerance_that_is_missed_exits_with_one():
+    assert run("solve", "poisson-1d", "--features", "20", "--tol", "1e-17").exit_code == 1
+
+
+def test_a_folder_gets_a_picture_and_a_vtk_file(tmp_path):
+    found = run("solve", "poisson-1d", "--features", "20", "--out", str(tmp_path / "new" / "folder"), "--json")
+    assert found.exit_code == 0
+    assert Path(json.loads(found.stdout)["picture"]).stat().st_size > 1000
+    assert (tmp_path / "new" / "folder" / "poisson-1d.vtu").exists()
+
+
+FILE = """
+import pdofm as pf
+
+problem = pf.Problem(pf.Interval(0, 1), lambda u, x: -pf.laplacian(u)(x), 2.0, [pf.Dirichlet(0.0)]{more})
+"""
+
+
+def test_a_file_that_defines_a_problem_is_solved_under_its_own_name(tmp_path):
+    path = tmp_path / "rod.py"
+    path.write_text(FILE.format(more=""))
+    report = json.loads(run("solve", str(path), "--features", "20", "--json").stdout)
+    assert report["problem"] == "rod"
+    assert "relative_l2" not in report
+
+
+def test_a_name_that_a_file_gives_is_kept(tmp_path):
+    path = tmp_path / "rod.py"
+    path.write_text(FILE.format(more=", name='bar'"))
+    assert json.loads(run("solve", str(path), "--features", "20", "--json").stdout)["problem"] == "bar"
+
+
+REFUSED = {
+    "unknown name": ("poisson-sqare", r"Unknown problem 'poisson-sqare'\. Did you mean 'poisson-square'"),
+    "missing file": ("nowhere.py", r"There is no file 'nowhere\.py'\. Give a file that defines `problem`, or a name"),
+    "file without a problem": (
+        "empty.py",
+        r"must define a variable `problem` that is a pdofm\.Problem; found NoneType",
+    ),
+    "file with another problem": ("other.py", r"must define a variable `problem` .* found int"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "empty.py").write_text("answer = 42\n")
+    (tmp_path / "other.py").write_text("problem = 42\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_solved_is_refused_with_the_reason(name, folder):
+    argument, message = REFUSED[name]
+    found = run("solve", argument)
+    with pytest.raises(PdofmError, match=message):
+        raise found.exception
+
+
+def test_an_error_is_one_line_on_standard_error_and_exit_code_two(folder):
+    """In another process: nothing of it on standard output, and no traceback."""
+    command = [sys.executable, "-m", "pdofm.cli", "solve", "poisson-sqare", "--json"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 2
+    assert found.stdout == ""
+    said = " ".join(found.stderr.split())
+    assert re.search(r"error: Unknown problem 'poisson-sqare'\. Did you mean 'poisson-square'", said)
+    assert "Traceback" not in said
+
+
+def test_a_command_that_does_not_exist_exits_with_two():
+    found = run("slove", "poisson-1d")
+    assert found.exit_code == 2
+    assert re.search(r"No such command 'slove'", found.stderr)
