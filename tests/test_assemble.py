@@ -9,7 +9,7 @@ import pytest
 
 import pdofm as pf
 from pdofm import assemble as module
-from pdofm.assemble import Block, assemble, bucket, collocate, evaluate, nonlinear_terms, thinned, with_terms
+from pdofm.assemble import Block, assemble, bucket, collocate, evaluate, nonlinear_terms, thinned, with_equation
 from pdofm.features import Features
 from pdofm.problem import Problem
 
@@ -197,7 +197,7 @@ def test_a_frozen_operator_has_no_derivative_through_what_is_frozen():
     features = network(problem.domain)
     c = coefficients(problem, features, 0)
     blocks = collocate(problem, 9, 2)[:1]
-    frozen = with_terms(blocks, problem.frozen_terms()[:1])
+    frozen = with_equation(blocks, problem.frozen_terms()[:1])
     system = assemble(problem.layout, features, frozen, c)
     x = jnp.asarray(blocks[0].points)
     values = np.asarray(jax.vmap(features)(x))
@@ -226,7 +226,7 @@ def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
 
 def test_no_chunk_is_larger_than_asked_for(monkeypatch):
     monkeypatch.setattr(module, "CHUNK_BYTES", 2**20)
-    slices = list(module._chunks(5000, 8 * 1000))
+    slices = list(module.chunks(5000, 8 * 1000))
     assert [s.start for s, _ in slices] == [0, *[s.stop for s, _ in slices][:-1]]
     assert slices[-1][0].stop == 5000
     assert all(s.stop - s.start <= size and size * 8 * 1000 <= 2**20 for s, size in slices)

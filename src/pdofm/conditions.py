@@ -251,9 +251,11 @@ class Periodic(BaseCondition):
                 f"Condition {self.name!r}: derivatives must be an integer of at least 0; got {self.derivatives!r}."
             )
         period = float(domain.upper[self.axis] - domain.lower[self.axis])
-        points, normals = domain.face(self.axis, 0).sample(64)
-        opposite = points + period * np.eye(domain.dim)[self.axis]
-        if not domain.contains(opposite + 1e-7 * domain.size * normals).all():
+        faces = [domain.face(self.axis, side).sample(64) for side in (0, 1)]
+        across = [period * np.eye(domain.dim)[self.axis], -period * np.eye(domain.dim)[self.axis]]
+        # Just inside of the opposite face: its outward normal is the other way.
+        inner = [p + shift + 1e-7 * domain.size * n for (p, n), shift in zip(faces, across, strict=True)]
+        if not all(domain.contains(points).all() for points in inner):
             raise ProblemError(
                 f"Condition {self.name!r}: the faces of {domain!r} across axis {self.axis} do not match. A periodic "
                 "condition needs two opposite faces that are translates of each other."

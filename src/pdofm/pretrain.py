@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from pdofm.losses import Batch, Loss, Orthogonality, Samples, physics_of
 from pdofm.problem import Problem
 from pdofm.sampling import generator
 from pdofm.solution import Solution
-from pdofm.solve import ACCEPTABLE, solve
+from pdofm.solve import ACCEPTABLE, check_fit, solve
 from pdofm.terms import Layout, LeftSide
 
 CHUNK = 20
@@ -136,6 +137,7 @@ def pretrain(
     """
     if precision not in ("float32", "float64"):
         raise unknown_name("precision", precision, ("float32", "float64"))
+    check_fit(problem, features)
     if steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
     dtype = jnp.dtype(precision)
@@ -336,10 +338,10 @@ def _resumed(path: Path, state: _State, settings: dict[str, Any]) -> tuple[_Stat
         return state, {}
     leaves, structure = jax.tree.flatten(state)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             header = json.loads(file["header"].tobytes())
             stored = [file[f"leaf{i}"] for i in range(len(leaves))]
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise FeaturesError(
             f"{str(path)!r} is not a checkpoint of pretraining ({error}). Delete it, or name another."
         ) from error

@@ -92,6 +92,7 @@ class Problem:
         for condition in stated:
             self._check_condition(condition)
         self._check_exact()
+        self._check_shapes(self._equation)  # before conditions ask for the order of the operator
         for term in self.terms:
             self._check_shapes(term)
             self._check_part(term)
@@ -111,9 +112,13 @@ class Problem:
         return Layout(unknowns, isinstance(self.domain, SpaceTime))
 
     @cached_property
+    def _equation(self) -> Term:
+        return Term("equation", _Operator(self.operator), self.source, None, 1.0)
+
+    @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The equation and the conditions, with distinct names."""
-        terms = [Term("equation", _Operator(self.operator), self.source, None, 1.0)]
+        terms = [self._equation]
         context = Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders)
         for condition in self._stated:
             terms += condition.terms(context)

@@ -85,7 +85,7 @@ def solve(
         raise FeaturesError(
             f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
         )
-    _check_fit(problem, features)
+    check_fit(problem, features)
     size = features.size
     interior, boundary = default_counts(problem, size)
     interior = interior if points is None else points
@@ -189,7 +189,8 @@ def _judge(outcome: Outcome, estimate: float, violated: dict[str, float], tol: f
     return True, outcome.reason
 
 
-def _check_fit(problem: Problem, features: Features) -> None:
+def check_fit(problem: Problem, features: Features) -> None:
+    """Refuse features that are not made for the domain, or impose what the problem does not ask for."""
     domain = problem.domain
     if features.dim != domain.dim:
         raise FeaturesError(

@@ -137,6 +137,8 @@ class HardDirichlet(Features):
     has_time: bool = eqx.field(static=True)
 
     def __init__(self, inner: Features, domain: Domain, value: float | Callable[..., Array] = 0.0):
+        if inner.dim != domain.dim:
+            raise FeaturesError(f"The features have {inner.dim} dimensions, the domain {domain!r} has {domain.dim}.")
         self.inner = inner
         self.lower, self.upper = np.asarray(inner.lower), np.asarray(inner.upper)
         self.shape, self.corners = domain.vanishing

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pdofm.errors import FeaturesError
+from pdofm.errors import FeaturesError, PdofmError
 from pdofm.features.base import Features
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.network import NetworkFeatures
@@ -83,7 +83,7 @@ def load(path: str | PathLike) -> Features:
             raise ValueError("the header and the arrays disagree")
         jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # shapes fit together
         return found
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, FeaturesError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, PdofmError) as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
 
 

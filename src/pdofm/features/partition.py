@@ -176,7 +176,7 @@ class PartitionOfUnity(Features):
         return which, weights
 
     def _on_grid(self, x: Point) -> tuple[Array, Array]:
-        cells = np.array(self.grid, dtype=np.float64)
+        cells = jnp.asarray(np.array(self.grid), dtype=x.dtype)
         at = (x - self.lower) / (self.upper - self.lower) * cells
         home = jnp.clip(jnp.floor(jax.lax.stop_gradient(at)), 0, cells - 1)
         near = jnp.where(jax.lax.stop_gradient(at) - home < 0.5, home - 1, home + 1)
@@ -297,7 +297,10 @@ def _given(centers: Any, radii: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
     if centers.ndim != 2 or centers.shape[1] != dim or radii is None:
         raise FeaturesError(f"centers must have shape (P, {dim}) and come with radii; got shape {centers.shape}.")
     radii = np.asarray(radii, dtype=np.float64)
-    radii = np.broadcast_to(radii[:, None] if radii.ndim == 1 else radii, centers.shape).copy()
+    radii = radii[:, None] if radii.ndim == 1 else radii
+    if radii.ndim > 2 or (radii.ndim == 2 and radii.shape not in ((len(centers), 1), centers.shape)):
+        raise FeaturesError(f"radii must have shape (P,) or (P, {dim}) for {len(centers)} centers; got {radii.shape}.")
+    radii = np.broadcast_to(radii, centers.shape).copy()
     if not (radii > 0).all():
         raise FeaturesError("radii must be positive.")
     return centers, radii

@@ -81,6 +81,8 @@ class TransNet(Features):
         fields = gaussian_fields(y, correlation, realisations, rng)
         cube = _Cube(-np.ones(dim), np.ones(dim))
         tried = np.linspace(0.2, 5, 25).tolist() if shapes is None else list(shapes)
+        if not tried:
+            raise FeaturesError("shapes is empty; give the values of the shape parameter to try, or leave it out.")
 
         def misfit(shape: float) -> float:
             trial = cls(cube, size, shape=float(shape), radius=radius, activation=activation, key=seed)
