@@ -233,7 +233,7 @@ class Problem:
         what = "operator" if term.name == "equation" else f"condition {term.name!r}"
         data = "source" if term.name == "equation" else f"value of condition {term.name!r}"
         rows = self._shape(left, what, "u, ")
-        self._check_indices(term, what)
+        self._check_indices(term, what, data)
         if term.name == "equation" and layout.unknowns is None and rows != 1:
             raise ProblemError(
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
@@ -263,13 +263,13 @@ class Problem:
                 "point: laplacian(u)(x)."
             ) from error
 
-    def _check_indices(self, term: Term, what: str) -> None:
+    def _check_indices(self, term: Term, what: str, data: str) -> None:
         """JAX clamps an index that is out of range, NumPy does not: try the functions at one point of NumPy's."""
         layout, z = self.layout, self.domain.sample(1)[0]
         args: tuple[Any, ...] = (z[:-1], z[-1]) if layout.has_time else (z,)
         u = layout.fields(lambda y: jnp.ones(layout.components))
-        tried = [(getattr(term.lhs, "function", None), (u, *args)), (term.rhs, args)]
-        for function, arguments in tried:
+        tried = [(what, getattr(term.lhs, "function", None), (u, *args)), (data, term.rhs, args)]
+        for name, function, arguments in tried:
             if not callable(function):
                 continue
             extra = {"normal": np.zeros(len(args[0]))} if takes_normal(function) else {}
@@ -278,7 +278,7 @@ class Problem:
                     function(*arguments, **extra)
             except IndexError as error:
                 raise ProblemError(
-                    f"The {what} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
+                    f"The {name} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
                 ) from error
             except Exception:  # noqa: BLE001 (everything else shows when it is traced)
                 pass
