@@ -58,7 +58,7 @@ def row(name: str) -> str:
 if __name__ == "__main__":
     warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)
     print(
-        "| problem | RFM published | window b | window a | b, scale chosen | TransNet published | tuned | scale chosen |"
+        "| problem | RFM published | window b | window a | scale chosen | TransNet published | tuned | scale chosen |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for name in CASES:
