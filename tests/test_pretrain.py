@@ -439,3 +439,80 @@ def test_bad_arguments_are_refused(name):
 def test_features_of_another_dimension_are_refused():
     with pytest.raises(FeaturesError, match=r"1 dimensions"):
         pf.pretrain(poisson(), pf.NetworkFeatures(pf.Interval(0, 1), 20), **FEW)
+
+
+# ---- variable projection
+
+
+def projected_loss(problem, features, loss, points=200) -> float:
+    run = pf.pretrain(
+        *(problem, features),
+        physics=loss,
+        orthogonality=0.0,
+        precision="float64",
+        **(FEW | {"steps": 1, "points": points, "boundary_points": 60}),
+    )
+    return run.history["physics"][0]
+
+
+def test_variable_projection_sees_rounding_where_the_solution_is_in_the_span():
+    """x² + y² is a polynomial: ten Chebyshev polynomials contain it, the best coefficients leave no residual."""
+    problem = pf.Problem(
+        SQUARE, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=lambda x: jnp.sum(x**2)
+    )
+    mixed = pf.Concatenate(pf.Chebyshev(SQUARE, degree=3), network(5))
+    assert projected_loss(problem, mixed, losses.Projected()) < -12
+    assert projected_loss(poisson(), mixed, losses.Projected()) > -2
+
+
+def test_variable_projection_counts_digits_of_the_least_squares_residual():
+    """The loss is ½ log₁₀ of the relative squared residual of one's own least squares on the same rows."""
+    features, x = network(12), jnp.asarray(SQUARE.sample(150, "random", key=3))
+    edge = jnp.asarray(SQUARE.boundary.sample(40, "random", key=4)[0])
+    rows = np.asarray(jax.vmap(lambda z: -pf.laplacian(features)(z))(x)), np.asarray(jax.vmap(features)(edge))
+    lengths = [np.linalg.norm(A, axis=1) / weight for A, weight in zip(rows, (1.0, 10.0), strict=True)]
+    A = np.concatenate([A / length[:, None] for A, length in zip(rows, lengths, strict=True)])
+    exact = jax.vmap(lambda z: jnp.sin(jnp.pi * z[0]) * jnp.sin(jnp.pi * z[1]))
+    right = 2 * np.pi**2 * np.asarray(exact(x)), np.asarray(exact(edge))
+    b = np.concatenate([values / length for values, length in zip(right, lengths, strict=True)])
+    residual = b - A @ np.linalg.lstsq(A, b, rcond=1e-14)[0]
+    expected = np.log10(np.linalg.norm(residual) / np.linalg.norm(b))
+    samples = {
+        "equation": losses.Samples(x, jnp.zeros((150, 2)), jnp.asarray(right[0])[:, None]),
+        "dirichlet": losses.Samples(edge, jnp.zeros((40, 2)), jnp.asarray(right[1])[:, None]),
+    }
+    terms = tuple((term.name, term.lhs) for term in poisson().terms)
+    batch = losses.Batch(samples, terms, poisson().layout)
+    found = losses.Projected()(features, jnp.zeros((12, 1)), batch)
+    np.testing.assert_allclose(float(found), expected, rtol=1e-6)
+
+
+def test_a_family_of_solutions_counts_the_mean_of_their_digits():
+    both = lambda x: jnp.stack([jnp.sin(jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]), jnp.exp(x[0])])
+    mean, first, second = (
+        projected_loss(poisson(), network(12), losses.Projected(family))
+        for family in (both, lambda x: both(x)[:1], lambda x: both(x)[1:])
+    )
+    np.testing.assert_allclose(mean, (first + second) / 2, rtol=1e-8)
+    np.testing.assert_allclose(first, projected_loss(poisson(), network(12), losses.Projected()), rtol=1e-6)
+
+
+def test_training_by_variable_projection_gains_digits():
+    start = pf.NetworkFeatures(SQUARE, 20, depth=1, residual=False, activation="tanh", scale=2.0)
+    options = FEW | {"points": 200, "boundary_points": 60, "steps": 100, "optimiser": optax.adam(3e-2)}
+    run = pf.pretrain(poisson(), start, physics=losses.Projected(), orthogonality=0.0, precision="float64", **options)
+    assert run.history["loss"][-1] < run.history["loss"][0] - 0.3
+    with pytest.warns(ConvergenceWarning):
+        before = pf.solve(poisson(), start).errors().relative_l2
+    with pytest.warns(ConvergenceWarning):
+        after = pf.solve(poisson(), run.features).errors().relative_l2
+    assert after < before / 2
+
+
+def test_variable_projection_refuses_float32_and_nonlinear_problems():
+    with pytest.raises(ProblemError, match=r"needs precision='float64'; got 'float32'"):
+        pf.pretrain(poisson(), network(), physics=losses.Projected(), **FEW)
+    burgers = pf.zoo.get("burgers")
+    features = pf.NetworkFeatures(burgers.domain, 10)
+    with pytest.raises(ProblemError, match=r"needs a linear problem, but 'equation' is not linear.*physics='residual'"):
+        pf.pretrain(burgers, features, physics=losses.Projected(), precision="float64", **FEW)

@@ -1,4 +1,4 @@
-"""The command line: ``pdofm list``, ``pdofm solve``, ``pdofm bench``."""
+"""The command line: ``pdofm list``, ``pdofm solve``, ``pdofm reproduce``, ``pdofm bench``."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 import pdofm as pf
@@ -66,6 +67,34 @@ def solve(
         if "relative_l2" in report:
             print(f"  true relative L2 error {report['relative_l2']:.1e}, maximum error {report['max_error']:.1e}")
     raise typer.Exit(0 if solution.converged else 1)
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; all of them if omitted.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, … per case.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="A subset that takes about three minutes.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for results, tables and figures; finished cases are kept.")] = Path(
+        "results"
+    ),
+) -> None:
+    """Reproduce the tables and figures of the paper, published values beside measured ones."""
+    from pdofm import experiments
+    from pdofm.experiments import report, runner
+
+    cases = experiments.select(names or [], quick=quick)
+    with Progress(console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("reproducing")
+
+        def show(what: str, done: int, total: int, left: float) -> None:
+            ending = "" if left != left else f", about {left / 60:.0f} min left"
+            bar.update(task, completed=done, total=total, description=what + ending)
+            if not console.is_terminal:
+                print(f"[{done + 1}/{total}] {what}{ending}", file=sys.stderr, flush=True)
+
+        rows = runner.run(cases, seeds, out, show)
+    for path in report.write(rows, cases, seeds, out):
+        print(path)
 
 
 @app.command()

@@ -30,6 +30,9 @@ NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 
 SLOWEST_RATE = 0.25
 
+UNRESOLVED = 0.05
+"""With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -59,6 +62,9 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
     if not fine_values.any() and fine > 0:
         return Estimate(1.0, system)  # zero, although the data are not
     numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
+    data = float(np.linalg.norm(system.scales * system.right))
+    if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
+        numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
     return Estimate(float(np.max(numbers)), system)
 
 

@@ -32,7 +32,8 @@ from pdofm.assemble import collocate, entries, evaluate, right_values
 from pdofm.domain import Part
 from pdofm.errors import ConvergenceWarning, FeaturesError, unknown_name
 from pdofm.features import Features
-from pdofm.losses import Batch, Loss, Orthogonality, Samples, physics_of
+from pdofm.losses import Batch, Loss, Orthogonality, Projected, Samples, physics_of
+from pdofm.methods import Setting
 from pdofm.problem import Problem
 from pdofm.sampling import generator
 from pdofm.solution import Solution
@@ -43,7 +44,7 @@ CHUNK = 20
 """Steps that are compiled into one loop; between chunks come progress, callbacks, checkpoints and interrupts."""
 
 
-ADAM = optax.adam(1e-3)  # one object, so that runs share their compiled steps
+ADAM = optax.adam(1e-4)  # one object, so that runs share their compiled steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +96,10 @@ def pretrain(
     problem: Problem,
     features: Features,
     *,
-    orthogonality: float = 1.0,
+    orthogonality: float = 0.01,
     physics: str | Loss = "residual",
     penalty: Loss | None = None,
-    steps: int = 1000,
+    steps: int = 200,
     tolerance: float = 1e-3,
     points: int = 1024,
     boundary_points: int = 128,
@@ -117,14 +118,16 @@ def pretrain(
         features: `NetworkFeatures`, fresh or trained before; they are not changed, new ones are returned.
         orthogonality: weight λ of the penalty.
         physics: "residual" (the loss of physics-informed networks), "none", or a loss such as
-            `losses.Variational(energy)`, `losses.Supervised(function)`,
-            `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
+            `losses.Projected()` (the residual that least squares leaves), `losses.Variational(energy)`,
+            `losses.Supervised(function)`, `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
         penalty: what is weighted by λ, by default `losses.Orthogonality()`, the Frobenius norm of UᵀU - I.
         steps: most steps.
         tolerance: stop when the physics loss falls below this fraction of its first value; 0 never stops early.
         points, boundary_points: points per step inside and on all conditions together.
         resample: new points in every step; False keeps the first ones.
-        optimiser: any of optax; by default Adam with a step size of 1e-3.
+        optimiser: any of optax, with schedules and weight decay as there, for instance
+            ``optax.adamw(optax.cosine_decay_schedule(1e-3, 1000), weight_decay=1e-4)``; by default Adam with a step
+            size of 1e-4, which improves features that are good to start with and does not lose what they have.
         precision: "float32" or "float64", of the training only; features come back in float64.
         key: seed of points and output layer; the same seed and settings give the same features on the same machine.
         checkpoint: a file to write every few steps and to resume from; a run that was killed goes on to the same
@@ -138,6 +141,9 @@ def pretrain(
     if precision not in ("float32", "float64"):
         raise unknown_name("precision", precision, ("float32", "float64"))
     check_fit(problem, features)
+    loss = physics_of(physics)
+    if isinstance(loss, Projected):
+        loss.check(precision, _nonlinear(problem, features))
     if steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
     dtype = jnp.dtype(precision)
@@ -147,7 +153,7 @@ def pretrain(
     parameters = _cast((trainable, output * np.sqrt(2 / sum(output.shape))), dtype)
     optimiser = ADAM if optimiser is None else optimiser
     recipe = _Recipe(
-        physics_of(physics),
+        loss,
         Orthogonality() if penalty is None else penalty,
         float(orthogonality),
         optimiser,
@@ -230,6 +236,12 @@ def _trainable(features: Features) -> Any:
             "with one of them."
         )
     return mask
+
+
+def _nonlinear(problem: Problem, features: Features) -> list[str]:
+    """The terms that are not linear in the unknown."""
+    setting = Setting(problem, features, collocate(problem, 64, 64, features=features))
+    return setting.nonlinear_terms(setting.system(setting.zero()), setting.zero())
 
 
 def _cast(tree: Any, dtype: Any) -> Any:

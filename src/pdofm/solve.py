@@ -147,8 +147,8 @@ def tune_scale(
 ) -> Features:
     """The features with the scale that solves `problem` best, chosen without an exact solution.
 
-    Solves with all frequencies multiplied by each of `factors` (by default powers of two from 1/16 to 16, walking from
-    1 in the direction that improves). The residual at points that were not fitted decides; among scales within a factor
+    Solves with all frequencies multiplied by each of `factors` (by default powers of √2 from 1/16 to 16, walking from 1
+    in the direction that improves). The residual at points that were not fitted decides; among scales within a factor
     3 of the smallest one, where rounding matters more than resolution, the error estimate does. `options` are those of
     `solve`.
     """
@@ -160,9 +160,9 @@ def tune_scale(
         return solution.stats.held_out, solution.error_estimate
 
     seen = {factor: quality(factor) for factor in ((1.0,) if factors is None else factors)}
-    for step in (0.5, 2.0) if factors is None else ():
+    for step in (0.5**0.5, 2.0**0.5) if factors is None else ():
         at = step
-        while 1 / 16 <= at <= 16:
+        while 0.06 < at < 17:
             seen[at] = quality(at)
             if seen[at][0] > 4 * min(seen.values())[0]:  # residuals jump from scale to scale: look a little further
                 break
