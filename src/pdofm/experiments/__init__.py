@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from pdofm.errors import unknown_name
-from pdofm.experiments import dynamics, layer, tables
+from pdofm.experiments import dynamics, layer, tables, transfer
 from pdofm.experiments.case import Case
 
-_MODULES = (dynamics, tables, layer)
+_MODULES = (dynamics, transfer, tables, layer)
 
 
 def names() -> list[str]:

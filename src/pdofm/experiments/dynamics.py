@@ -12,6 +12,9 @@ import pdofm as pf
 from pdofm.experiments.case import PAPER, Case, Measured
 from pdofm.experiments.methods import ADAM, quiet
 
+TRAINING: dict[str, Any] = {"optimiser": ADAM, "resample": False, "tolerance": 0.0, "progress": False}
+"""The optimiser and points of the published experiments, without an early stop."""
+
 FIT_SIZES = (5, 10, 20, 40, 80)
 POISSON_SIZES = (10, 20, 40, 60, 80, 100)
 
@@ -46,9 +49,10 @@ def _fit_features(method: str, size: int, seed: int) -> pf.Features:
     if method == "RFM":
         return pf.RandomFeatures(UNIT, size, initialisation="uniform", key=seed)
     network = pf.NetworkFeatures(UNIT, size, key=seed, activation="tanh3", initialisation="xavier")
-    options: dict[str, Any] = {"steps": 2000, "points": 1000, "optimiser": ADAM, "resample": False, "tolerance": 0.0}
     fit = pf.losses.Supervised(_waves)
-    return pf.pretrain(FIT, network, physics=fit, orthogonality=0.1, key=seed, progress=False, **options).features
+    return pf.pretrain(
+        *(FIT, network), physics=fit, orthogonality=0.1, steps=2000, points=1000, key=seed, **TRAINING
+    ).features
 
 
 def _fit(method: str, size: int, seed: int) -> tuple[pf.Features, np.ndarray, float]:
@@ -83,17 +87,9 @@ def _dynamics(scheme: str, seed: int) -> Measured:
             solved = pf.solve(problem, features, points=1000, boundary_points=2, key=seed)
         return solved.errors().relative_l2
 
-    options: dict[str, Any] = {
-        "optimiser": ADAM,
-        "points": 1000,
-        "boundary_points": 2,
-        "resample": False,
-        "tolerance": 0.0,
-    }
     before = error(network)
-    run = pf.pretrain(
-        *(problem, network), orthogonality=0.0, steps=400, key=seed, record={"error": error}, progress=False, **options
-    )
+    counts = {"steps": 400, "points": 1000, "boundary_points": 2}
+    run = pf.pretrain(problem, network, orthogonality=0.0, key=seed, record={"error": error}, **counts, **TRAINING)
     errors = [before, *run.history["error"]]
     at_100 = errors[5]
     curves = {"step": list(range(0, 401, 20)), "least-squares error": errors, "loss": run.history["loss"]}
@@ -127,12 +123,9 @@ def _evolution(method: str, seed: int) -> Measured:
         steps=200,
         points=1024,
         boundary_points=2,
-        optimiser=ADAM,
-        resample=False,
-        tolerance=0.0,
         record=record,
-        progress=False,
         key=seed,
+        **TRAINING,
     )
     U = _values(run.features, points)
     spectrum = pf.metrics.singular_spectrum(U) ** 2  # that of UᵀU, without its rounding
