@@ -202,7 +202,7 @@ def check_fit(problem: Problem, features: Features) -> None:
     if (domain.lower < lower - slack).any() or (domain.upper > upper + slack).any():
         raise FeaturesError(
             f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
-            "Make features on this domain, or on a box that contains it."
+            "Make features on this domain or on a box that contains it, or move these: features.on(domain)."
         )
     if features.imposes is not None:
         _check_imposed(problem, features)

@@ -18,7 +18,9 @@ def run(cases: Iterable[Case], seeds: int, out: Path, show: Show = lambda *_: No
     Returns the rows of results.json, which is written to `out` along the way, and calls ``show(what, done, total,
     seconds_left)`` before each run.
     """
-    jobs = [(case, seed) for case in cases for seed in range(min(seeds, case.seeds or seeds))]
+    cases = list(cases)
+    # Seed by seed, so that a run that is stopped has whole tables.
+    jobs = [(case, seed) for seed in range(seeds) for case in cases if seed < (case.seeds or seeds)]
     folder = out / "cases"
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if not _file(folder, *job).exists()]
@@ -32,7 +34,7 @@ def run(cases: Iterable[Case], seeds: int, out: Path, show: Show = lambda *_: No
         spent += seconds
         content = {"metrics": measured.metrics, "curves": measured.curves, "seconds": seconds}
         _write(_file(folder, case, seed), json.dumps(content))
-    rows = [row for case in dict.fromkeys(case for case, _ in jobs) for row in _rows(case, folder, seeds)]
+    rows = [row for case in cases for row in _rows(case, folder, seeds)]
     _write(out / "results.json", json.dumps(rows, indent=1))
     return rows
 

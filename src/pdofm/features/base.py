@@ -1,6 +1,7 @@
 """What a feature space is: a map from one point to the values of its m features."""
 
 import abc
+from dataclasses import fields
 from math import prod
 from typing import Protocol, runtime_checkable
 
@@ -78,6 +79,20 @@ class Features(eqx.Module):
             f"{type(self).__name__} has no scale. Choose among RandomFeatures, TransNet, NetworkFeatures, or a "
             "partition or concatenation of these."
         )
+
+    def on(self, domain: HasBox) -> "Features":
+        """The same features on the box of another domain, through the affine map between the two boxes."""
+        lower, upper = box_of(domain)
+        if len(lower) != self.dim:
+            raise FeaturesError(
+                f"The features are defined in {self.dim} dimensions, the domain has {len(lower)}. "
+                "Make or load features of that dimension."
+            )
+        if not {"lower", "upper"} <= {field.name for field in fields(self)}:
+            raise FeaturesError(
+                f"{type(self).__name__} is tied to its boxes. Move its parts with on(), and combine them again."
+            )
+        return eqx.tree_at(lambda f: (f.lower, f.upper), self, (lower, upper))
 
     def combine(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
         """The function with these coefficients, Σ cⱼ φⱼ(x), for C components at once."""

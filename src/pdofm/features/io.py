@@ -26,6 +26,10 @@ from pdofm.features.transnet import TransNet
 
 FORMAT = "pdofm-features-1"
 
+SHIPPED = Path(__file__).parent.parent / "data"
+
+PRECISIONS = (np.float16, np.float32, np.float64)
+
 FAMILIES: dict[str, type[Features]] = {
     family.__name__: family
     for family in (
@@ -57,12 +61,26 @@ def save(path: str | PathLike, features: Features) -> None:
     partial.replace(target)  # a killed writer leaves the old file, not half of a new one
 
 
+def shipped() -> list[str]:
+    """The names of the trained features that come with the package."""
+    return sorted(path.stem for path in SHIPPED.glob("*.safetensors"))
+
+
 def load(path: str | PathLike) -> Features:
-    """Read features from a file that `save` wrote."""
+    """Read features from a file that `save` wrote, or those of a name that come with the package.
+
+    ``load("poisson-2d")`` and ``load("poisson-3d")`` are 500 features each, trained for many solutions of Poisson's
+    equation; they live on the box [-1, 1]^d, ``load(…).on(domain)`` moves them to the box of a domain.
+    """
     from safetensors import SafetensorError, safe_open
 
+    if str(path) in shipped() and not Path(path).exists():
+        path = SHIPPED / f"{path}.safetensors"
     if not Path(path).is_file():
-        raise FeaturesError(f"There is no file {str(path)!r}. Give the path of a file that pdofm.save wrote.")
+        raise FeaturesError(
+            f"There is no file {str(path)!r}. Give the path of a file that pdofm.save wrote, or a name of features that "
+            f"come with the package: {', '.join(shipped())}."
+        )
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
@@ -110,8 +128,18 @@ def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
             "features and wrap them again after loading."
         )
     name = path.rstrip(".")
-    arrays[name] = np.ascontiguousarray(value)
+    arrays[name] = _smallest(np.ascontiguousarray(value))
     return {"array": name, "host": isinstance(value, np.ndarray)}
+
+
+def _smallest(array: np.ndarray) -> np.ndarray:
+    """The array in the least precision that holds its numbers exactly: weights that were rounded take less space."""
+    if array.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            for precision in PRECISIONS:
+                if np.array_equal(array.astype(precision).astype(np.float64), array):
+                    return array.astype(precision)
+    return array
 
 
 def _rebuild(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -130,7 +158,9 @@ def _rebuild(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
         return tuple(_rebuild(item, f"{path}{i}.", arrays) for i, item in enumerate(tree["tuple"]))
     if "array" in tree:
         array = arrays[tree["array"]]
-        if array.dtype not in (np.float64, np.int64) or not np.isfinite(array).all():
+        if array.dtype not in (*PRECISIONS, np.int64) or not np.isfinite(array).all():
             raise ValueError(f"the array {tree['array']!r} is {array.dtype}, or has values that are not finite")
+        if array.dtype != np.int64:
+            array = array.astype(np.float64)
         return array if tree["host"] else jnp.asarray(array)
     return tree["value"]
