@@ -54,6 +54,12 @@ def A(request) -> np.ndarray:
     return MATRICES[request.param]
 
 
+def test_with_q_formed_the_solutions_are_the_same(solver, A, seed):
+    b = normal(seed, len(A), 3) * np.abs(A).max()
+    factored = solver(rcond=1e-12).factor(A)
+    np.testing.assert_allclose(factored.explicit.solve(b), factored.solve(b), rtol=1e-8, atol=1e-12)
+
+
 def test_solutions_are_those_of_scipy(solver, A, seed):
     b = normal(seed, len(A)) * np.abs(A).max()
     expected = scipy.linalg.lstsq(A / np.abs(A).max(), b / np.abs(A).max(), cond=1e-12)[0]

@@ -8,6 +8,7 @@ equations are never formed: they square the condition number, and the feature ma
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,19 @@ Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
 
 @dataclass(frozen=True)
 class _Inverse:
-    """The pseudo-inverse of a triangle, truncated to its numerical rank."""
+    """The pseudo-inverse of a triangle, truncated to its numerical rank: an orthonormal basis of the range that is
+    kept, and how coordinates in it become a solution."""
 
-    apply: Callable[[np.ndarray], np.ndarray]
-    rank: int
+    rotation: Matrix
+    finish: Callable[[np.ndarray], np.ndarray]
     condition: float
+
+    @property
+    def rank(self) -> int:
+        return self.rotation.shape[1]
+
+    def apply(self, y: np.ndarray) -> np.ndarray:
+        return self.finish(self.rotation.T @ y)
 
 
 @dataclass(frozen=True)
@@ -73,12 +82,12 @@ class SVD(LeastSquares):
     def invert(self, triangle: Matrix) -> _Inverse:
         left, singular, right = svd(triangle, check_finite=False)
         rank = int(np.count_nonzero(singular > self.rcond * singular[0]))
-        left, right, kept = left[:, :rank].T, right[:rank].T, singular[:rank]
+        right, kept = right[:rank].T, singular[:rank]
 
-        def apply(y: np.ndarray) -> np.ndarray:
-            return right @ ((left @ y).T / kept).T
+        def finish(y: np.ndarray) -> np.ndarray:
+            return right @ (y.T / kept).T
 
-        return _Inverse(apply, rank, float(singular[0] / singular[rank - 1]))
+        return _Inverse(left[:, :rank], finish, float(singular[0] / singular[rank - 1]))
 
 
 class QR(LeastSquares):
@@ -92,19 +101,19 @@ class QR(LeastSquares):
         q, r, pivots = qr(triangle, pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
-        qt, full = np.ascontiguousarray(q[:, :rank].T), rank == len(diagonal)
+        full = rank == len(diagonal)
         z, upper = (None, r) if full else qr(r[:rank].T, mode="economic", check_finite=False)
 
-        def apply(y: np.ndarray) -> np.ndarray:
+        def finish(y: np.ndarray) -> np.ndarray:
             if z is None:
-                solved = solve_triangular(upper, qt @ y, check_finite=False)
+                solved = solve_triangular(upper, y, check_finite=False)
             else:  # r[:rank] = upperᵀ zᵀ, whose smallest solution lies in the span of z
-                solved = z @ solve_triangular(upper, qt @ y, trans="T", check_finite=False)
+                solved = z @ solve_triangular(upper, y, trans="T", check_finite=False)
             c = np.empty_like(solved)
             c[pivots] = solved
             return c
 
-        return _Inverse(apply, rank, float(diagonal[0] / diagonal[rank - 1]))
+        return _Inverse(q[:, :rank], finish, float(diagonal[0] / diagonal[rank - 1]))
 
 
 @dataclass(frozen=True)
@@ -128,8 +137,17 @@ class Factorization:
         """Condition number of what was kept, with the columns scaled to unit norm."""
         return self.inverse.condition
 
+    @cached_property
+    def explicit(self) -> "Explicit":
+        """The same with Q formed. That costs more than to factor, and pays from about as many right-hand sides on as A
+        has columns: plain products take the place of reflections."""
+        work = int(lapack.dorgqr(self.reflectors, self.tau, lwork=-1)[1][0])
+        q, _, info = lapack.dorgqr(self.reflectors, self.tau, lwork=work)
+        _check(info, "dorgqr")
+        return Explicit(np.asfortranarray(q @ self.inverse.rotation), self.inverse.finish, self.scale)
+
     def project(self, b: Tall) -> Short:
-        """The first columns of Qᵀb: all of b that the solution depends on."""
+        """The first entries of Qᵀb: all of b that the solution depends on."""
         right = b.reshape(len(b), -1)
         work = int(lapack.dormqr("L", "T", self.reflectors, self.tau, right, -1)[1][0])
         rotated, _, info = lapack.dormqr("L", "T", self.reflectors, self.tau, right, work)
@@ -159,6 +177,19 @@ class Factorization:
         inverse = self.method.invert(np.ascontiguousarray(self.triangle[:columns, :columns]))
         c[:columns] = (inverse.apply(projected[:columns]).T / self.scale[:columns]).T
         return c
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """A factored matrix for very many right-hand sides: an orthonormal basis of its range."""
+
+    basis: Float[np.ndarray, "rows rank"]
+    finish: Callable[[np.ndarray], np.ndarray]
+    scale: Float[np.ndarray, " cols"]
+
+    def solve(self, b: Float[np.ndarray, "rows sides"]) -> Float[np.ndarray, "cols sides"]:
+        """The least-squares solutions."""
+        return self.finish(self.basis.T @ b) / self.scale[:, None]
 
 
 def _check(info: int, routine: str) -> None:
