@@ -9,6 +9,7 @@ jax.config.update(
 from pdofm import errors, losses, metrics, plot, zoo  # noqa: E402
 from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime  # noqa: E402
+from pdofm.factor import Solver, factor  # noqa: E402
 from pdofm.features import (  # noqa: E402
     Chebyshev,
     Concatenate,
@@ -63,6 +64,7 @@ __all__ = [
     "Robin",
     "Shell",
     "Solution",
+    "Solver",
     "SpaceTime",
     "Trained",
     "TransNet",
@@ -70,6 +72,7 @@ __all__ = [
     "div",
     "dt",
     "errors",
+    "factor",
     "grad",
     "hessian",
     "laplacian",

@@ -11,7 +11,7 @@ features, whatever their number.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -151,33 +151,60 @@ def _linearise(lhs: LeftSide, layout: Layout, features, coefficients: Array, poi
 
 def entries(layout: Layout, block: Block) -> int:
     """Number of rows per point."""
+    return _entries(block.term.lhs, layout, block.points.shape[1], block.normals.shape[1])
 
+
+@lru_cache(maxsize=256)
+def _entries(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> int:
     def left(z: Array, normal: Array) -> Array:
         u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
-        return block.term.lhs(u, u, layout.arguments(z), normal)
+        return lhs(u, u, layout.arguments(z), normal)
 
-    shapes = [jax.ShapeDtypeStruct(a.shape[1:], jnp.float64) for a in (block.points, block.normals)]
+    shapes = [jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, space_dim)]
     return jax.eval_shape(left, *shapes).shape[0]
 
 
-@partial(jax.jit, static_argnames=("right_side", "layout"))
 def _right(right_side: RightSide, layout: Layout, points: Array, normals: Array) -> Array:
     return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
 
 
-def right_values(layout: Layout, block: Block, columns: int) -> Float[np.ndarray, "n k"]:
-    """The right side of a block at its points."""
-    n = len(block.points)
-    size = bucket(n)
-    values = np.asarray(_right(block.right_side, layout, padded(block.points, size), padded(block.normals, size)))[:n]
+_right_compiled = jax.jit(_right, static_argnames=("right_side", "layout"))
+
+
+def right_values(
+    layout: Layout, block: Block, columns: int, *, what: str | None = None, compiled: bool = True
+) -> Float[np.ndarray, "n k"]:
+    """The right side of a block at its points; `what` names it in messages.
+
+    To compile pays for a function that is met again, not for one of a thousand that are evaluated once.
+    """
+    size = bucket(len(block.points))
+    values = (_right_compiled if compiled else _right)(
+        block.right_side, layout, padded(block.points, size), padded(block.normals, size)
+    )
+    values = np.asarray(values)[: len(block.points)]
+    check_finite(values, data_name(block.term) if what is None else what, block.points)
+    return np.broadcast_to(values, (len(values), columns))
+
+
+def data_name(term: Term) -> str:
+    """What the right side of a term is called in messages."""
+    return "source" if term.on is None else f"value of condition {term.name!r}"
+
+
+def check_finite(
+    values: Float[np.ndarray, "n k"],
+    what: str,
+    points: Points,
+    remedy: str = "Check the function there, or use other points.",
+) -> None:
+    """Refuse data that are not finite, and say where."""
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-        what = "source" if block.term.on is None else f"value of condition {block.term.name!r}"
         raise ProblemError(
-            f"The {what} is not finite at {len(bad)} of {n} points, for instance {values[bad[0]].tolist()} at "
-            f"{block.points[bad[0]].tolist()}. Check the function there, or use other points."
+            f"The {what} is not finite at {len(bad)} of {len(values)} points, for instance {values[bad[0]].tolist()} "
+            f"at {points[bad[0]].tolist()}. {remedy}"
         )
-    return np.broadcast_to(values, (n, columns))
 
 
 def assemble(
@@ -245,7 +272,7 @@ def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Fl
     """Σ cⱼ φⱼ at points, in chunks."""
     out = np.empty((len(points), coefficients.shape[1]))
     c = jnp.asarray(coefficients)
-    for here, size in chunks(len(points), 8 * len(coefficients) + features.working_bytes):
+    for here, size in chunks(len(points), 8 * max(coefficients.shape) + features.working_bytes):
         out[here] = np.asarray(_evaluate(features, c, padded(points[here], size)))[: here.stop - here.start]
     return out
 
@@ -264,18 +291,20 @@ def nonlinear_terms(
     system: System,
     coefficients: Coefficients,
     step: Coefficients | None = None,
+    *,
+    count: int = 256,
 ) -> list[str]:
     """The names of the terms that are not affine in the unknown: a step from `coefficients` leaves the linearisation.
 
-    A random step if none is given; tried at points that are spread over each block.
+    A random step if none is given; tried at `count` points that are spread over each block.
     """
     random = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
     tried = random if step is None else step
     moves = tried.reshape(-1)
     found = []
     for block in blocks:
-        some = np.linspace(0, len(block.points) - 1, min(256, len(block.points))).astype(int)
-        args = (padded(block.points[some], 256), padded(block.normals[some], 256))
+        some = np.linspace(0, len(block.points) - 1, min(count, len(block.points))).astype(int)
+        args = (padded(block.points[some], count), padded(block.normals[some], count))
         moved = np.asarray(_left(block.term.lhs, layout, features, jnp.asarray(coefficients + tried), *args))
         moved = moved[: len(some)]
         at = (system.rows[block.term.name].start + some[:, None] * moved.shape[1] + np.arange(moved.shape[1])).reshape(

@@ -21,9 +21,9 @@ from pdofm.terms import Fields, Layout, LeftSide, Term, distinct, joined
 HIGHEST_ORDER = 6
 
 RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats"} | {
-    *("gradient", "errors", "plot", "to_vtk"),
+    *("gradient", "errors", "plot", "to_vtk", "residual"),
 }
-"""Attributes of a Solution, which unknowns must not hide behind."""
+"""Attributes of a Solution, or of one of many, which unknowns must not hide behind."""
 
 
 @dataclass(frozen=True)
@@ -227,19 +227,26 @@ class Problem:
             u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
             return term.lhs(u, u, layout.arguments(z), normal)
 
-        def right(z: Array, normal: Array) -> Array:
-            return self.right_side(term)(layout, layout.arguments(z), normal)
-
         what = "operator" if term.name == "equation" else f"condition {term.name!r}"
         data = "source" if term.name == "equation" else f"value of condition {term.name!r}"
         rows = self._shape(left, what, "u, ")
-        self._check_indices(term, what, data)
+        self._check_indices(what, getattr(term.lhs, "function", None), with_unknown=True)
         if term.name == "equation" and layout.unknowns is None and rows != 1:
             raise ProblemError(
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
                 "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
             )
+        self.check_data(term, rows, data)
+
+    def check_data(self, term: Term, rows: int, data: str) -> None:
+        """Refuse a right side that has not one value, or one for each of the `rows`, at a point; `data` is its name."""
+        layout = self.layout
+
+        def right(z: Array, normal: Array) -> Array:
+            return self.right_side(term)(layout, layout.arguments(z), normal)
+
         found = self._shape(right, data, "")
+        self._check_indices(data, term.rhs)
         if found not in (1, rows):
             raise ProblemError(
                 f"The {data} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
@@ -263,25 +270,27 @@ class Problem:
                 "point: laplacian(u)(x)."
             ) from error
 
-    def _check_indices(self, term: Term, what: str, data: str) -> None:
-        """JAX clamps an index that is out of range, NumPy does not: try the functions at one point of NumPy's."""
-        layout, z = self.layout, self.domain.sample(1)[0]
+    def _check_indices(self, what: str, function: Any, with_unknown: bool = False) -> None:
+        """JAX clamps an index that is out of range, NumPy does not: try the function at one point of NumPy's."""
+        if not callable(function):
+            return
+        layout, z = self.layout, self._some_point
         args: tuple[Any, ...] = (z[:-1], z[-1]) if layout.has_time else (z,)
-        u = layout.fields(lambda y: jnp.ones(layout.components))
-        tried = [(what, getattr(term.lhs, "function", None), (u, *args)), (data, term.rhs, args)]
-        for name, function, arguments in tried:
-            if not callable(function):
-                continue
-            extra = {"normal": np.zeros(len(args[0]))} if takes_normal(function) else {}
-            try:
-                with np.errstate(all="ignore"):
-                    function(*arguments, **extra)
-            except IndexError as error:
-                raise ProblemError(
-                    f"The {name} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
-                ) from error
-            except Exception:  # noqa: BLE001 (everything else shows when it is traced)
-                pass
+        u = (layout.fields(lambda y: jnp.ones(layout.components)),) if with_unknown else ()
+        extra = {"normal": np.zeros(len(args[0]))} if takes_normal(function) else {}
+        try:
+            with np.errstate(all="ignore"):
+                function(*u, *args, **extra)
+        except IndexError as error:
+            raise ProblemError(
+                f"The {what} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
+            ) from error
+        except Exception:  # noqa: BLE001 (everything else shows when it is traced)
+            pass
+
+    @cached_property
+    def _some_point(self) -> np.ndarray:
+        return self.domain.sample(1)[0]
 
     def _check_part(self, term: Term) -> None:
         """Points of a condition must lie in the closed domain."""

@@ -1,5 +1,6 @@
 """The answer: a function, with what is known about how wrong it is."""
 
+from abc import ABC
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -60,27 +61,15 @@ class Stats:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """The solution of a problem: ``u(x)`` for a point (d,), ``u(points)`` for many (n, d); in space-time also ``u(x,
-    t)``.
-
-    In a system ``u.v(points)`` is the unknown of that name, ``u(points)`` all components side by side.
-
-    Attributes:
-        error_estimate: estimated relative L2 error, known without an exact solution (see `pdofm.estimate`).
-        converged: False where the iteration did not converge or the estimate misses the tolerance; `reason` says which.
-    """
+class Expansion(ABC):
+    """A function in the space of some features, Σ cⱼ φⱼ, for the unknowns of a problem."""
 
     problem: Problem
     features: Features
     coefficients: Coefficients
-    error_estimate: float
-    converged: bool
-    reason: str
-    stats: Stats
 
     def __call__(self, *points: Any) -> Any:
-        z, single = self._points(points)
+        z, single = points_of(self.problem, points)
         values = evaluate(self.features, self.coefficients, z)
         if self.problem.layout.unknowns is None:
             values = values[:, 0]
@@ -92,7 +81,8 @@ class Solution:
         offsets = self.problem.layout.offsets
         if name not in offsets:
             raise AttributeError(
-                f"Solution has no attribute {name!r}; unknowns: {list(offsets) or 'one scalar, call u(x)'}."
+                f"{type(self).__name__} has no attribute {name!r}; unknowns: "
+                f"{list(offsets) or 'one scalar, call u(x)'}."
             )
         start, size = offsets[name]
         at = start if size == 1 else slice(start, start + size)
@@ -100,7 +90,7 @@ class Solution:
 
     def gradient(self, *points: Any) -> np.ndarray:
         """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
-        z, single = self._points(points)
+        z, single = points_of(self.problem, points)
         layout, c = self.problem.layout, jnp.asarray(self.coefficients)
         row_bytes = 8 * self.coefficients.size * self.problem.domain.dim + self.features.working_bytes
         values = np.concatenate(
@@ -111,6 +101,24 @@ class Solution:
         )
         return values[0] if single else values
 
+
+@dataclass(frozen=True, eq=False)
+class Solution(Expansion):
+    """The solution of a problem: ``u(x)`` for a point (d,), ``u(points)`` for many (n, d); in space-time also ``u(x,
+    t)``.
+
+    In a system ``u.v(points)`` is the unknown of that name, ``u(points)`` all components side by side.
+
+    Attributes:
+        error_estimate: estimated relative L2 error, known without an exact solution (see `pdofm.estimate`).
+        converged: False where the iteration did not converge or the estimate misses the tolerance; `reason` says which.
+    """
+
+    error_estimate: float
+    converged: bool
+    reason: str
+    stats: Stats
+
     def errors(self, points: Any = None) -> Errors:
         """Relative L2 and maximum error against the exact solution.
 
@@ -119,7 +127,7 @@ class Solution:
         """
         problem = self.problem
         count = TEST_POINTS.get(problem.domain.dim, 4096)
-        z = problem.domain.sample(count, "grid") if points is None else self._points((points,))[0]
+        z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
         truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
         each = {}
         for i, name in enumerate(problem.layout.component_names):
@@ -159,27 +167,28 @@ class Solution:
         lines.append("  seconds: " + ", ".join(f"{phase} {s:.2f}" for phase, s in stats.seconds.items()))
         return "\n".join(lines)
 
-    def _points(self, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:
-        """Points (n, d) from what the user gave, and whether it was a single one."""
-        dim = self.problem.domain.dim
-        if len(given) == 2 and self.problem.layout.has_time:
-            x, t = (np.asarray(g, dtype=np.float64) for g in given)
-            x = x[None] if x.ndim == 0 and dim == 2 else x
-            shape = np.broadcast_shapes(x.shape[:-1], t.shape)
-            x, t = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(t, shape)
-            z = np.concatenate([x, t[..., None]], axis=-1)
-        elif len(given) == 1:
-            z = np.asarray(given[0], dtype=np.float64)
-            z = z[None] if z.ndim == 0 and dim == 1 else z
-        else:
-            expected = "(points) or (x, t)" if self.problem.layout.has_time else "(points)"
-            raise ProblemError(f"A solution is called as u{expected}; got {len(given)} arguments.")
-        if z.ndim not in (1, 2) or z.shape[-1] != dim:
-            raise ProblemError(
-                f"Points have shape {z.shape}; expected ({dim},) for one point or (n, {dim}) for many in "
-                f"{self.problem.domain!r}."
-            )
-        return np.atleast_2d(z), z.ndim == 1
+
+def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:
+    """Points (n, d) from what the user gave, and whether it was a single one."""
+    dim = problem.domain.dim
+    if len(given) == 2 and problem.layout.has_time:
+        x, t = (np.asarray(g, dtype=np.float64) for g in given)
+        x = x[None] if x.ndim == 0 and dim == 2 else x
+        shape = np.broadcast_shapes(x.shape[:-1], t.shape)
+        x, t = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(t, shape)
+        z = np.concatenate([x, t[..., None]], axis=-1)
+    elif len(given) == 1:
+        z = np.asarray(given[0], dtype=np.float64)
+        z = z[None] if z.ndim == 0 and dim == 1 else z
+    else:
+        expected = "(points) or (x, t)" if problem.layout.has_time else "(points)"
+        raise ProblemError(f"A solution is called as u{expected}; got {len(given)} arguments.")
+    if z.ndim not in (1, 2) or z.shape[-1] != dim:
+        raise ProblemError(
+            f"Points have shape {z.shape}; expected ({dim},) for one point or (n, {dim}) for many in "
+            f"{problem.domain!r}."
+        )
+    return np.atleast_2d(z), z.ndim == 1
 
 
 @partial(jax.jit, static_argnames=("layout",))
