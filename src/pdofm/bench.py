@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from scipy.linalg import lapack
 
 import pdofm as pf
 from pdofm.assemble import assemble, collocate, evaluate
@@ -136,6 +137,38 @@ def bench_corner() -> list[Row]:
     return [Row("corner", case, "bare GEMMs of 1024 x 500", task, reference)]
 
 
+def bench_transfer() -> list[Row]:
+    """Features of the square, 500 of a residual network of depth 2, for other sources and for other domains.
+
+    A thousand sources at once against one product of the transposed matrix with them. A new domain, from its points to
+    the solution for one source, against the least arithmetic: the products of `bench_assembly` for every interior
+    point, two per boundary point (its values only), and a bare Householder QR of the matrix.
+    """
+    problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
+    solver = pf.factor(problem, features)
+    waves = np.random.default_rng(0).uniform(-3, 3, (2, 1000))
+    sources = np.cos(solver.points["equation"] @ waves)
+    matrix, sides = np.ones((500, solver.stats.rows)), np.ones((solver.stats.rows, 1000))
+    task, reference = median_seconds(lambda: solver.solve(sources).coefficients, lambda: matrix @ sides)
+    rows = [
+        Row("transfer", "one of 1000 sources, 500 features", "bare float64 GEMM", task / 1000, reference / 1000),
+    ]
+    for name in ("poisson-lshape", "poisson-annulus"):
+        elsewhere = pf.zoo.get(name)
+        there = pf.factor(elsewhere, features)
+        inside, total = len(there.points["equation"]), there.stats.rows
+        tall = np.asfortranarray(np.random.default_rng(0).standard_normal((total, 500)))
+        work = int(lapack.dgeqrf_lwork(total, 500)[0])
+        task, products, qr = median_seconds(
+            lambda elsewhere=elsewhere: pf.factor(elsewhere, features).solve().coefficients,
+            _products(5 * inside + 2 * (total - inside), 500),
+            lambda tall=tall, work=work: lapack.dgeqrf(tall, lwork=work),
+            repeats=7,
+        )
+        rows.append(Row("transfer", f"{name} with features of the square", "bare GEMMs and QR", task, products + qr))
+    return rows
+
+
 _SQUARE = pf.Box([-1, -1], [1, 1])
 
 
@@ -157,6 +190,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "training": bench_training,
     "partition": bench_partition,
     "corner": bench_corner,
+    "transfer": bench_transfer,
 }
 
 
