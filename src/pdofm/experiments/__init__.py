@@ -6,7 +6,7 @@ from pdofm.errors import unknown_name
 from pdofm.experiments import dynamics, layer, tables, transfer
 from pdofm.experiments.case import Case
 
-_MODULES = (dynamics, transfer, tables, layer)
+_PARTS = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
 
 
 def names() -> list[str]:
@@ -16,7 +16,7 @@ def names() -> list[str]:
 
 def select(wanted: Sequence[str] = (), *, quick: bool = False) -> list[Case]:
     """The cases of the experiments of these names; all if none is given or "all" is among them."""
-    every = [case for module in _MODULES for case in module.cases()]
+    every = [case for cases in _PARTS for case in cases()]
     known = {case.experiment for case in every}
     for name in wanted:
         if name not in known | {"all"}:

@@ -1,40 +1,88 @@
-"""Tables, figures and the report from the results of a run."""
+"""Tables, figures and one report from the results of a run."""
 
+import base64
+import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from pdofm.experiments.case import Case
+from pdofm.experiments.claims import Verdict, verdicts
+from pdofm.experiments.figures import Drawer
 
 Row = dict[str, Any]
 
+STYLE = """
+body { font: 15px/1.5 Georgia, serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #111 }
+table { border-collapse: collapse; font-size: 13px; margin: 1em 0 } td, th { padding: 2px 10px; text-align: left }
+th { border-bottom: 1px solid #111 } img { max-width: 100% } figcaption { font-size: 13px } figure { margin: 1em 0 }
+"""
+
 
 def write(rows: Sequence[Row], cases: Sequence[Case], seeds: int, out: Path) -> list[Path]:
-    """Write tables.md to `out`; returns the paths that were written."""
-    tables = out / "tables.md"
-    tables.write_text(markdown(rows))
-    return [out / "results.json", tables]
+    """Write tables.md, figures and report.html to `out`; returns the paths that were written."""
+    (out / "tables.md").write_text(markdown(rows, verdicts(rows)))
+    drawn = list(Drawer(cases, seeds, out).draw())
+    (out / "report.html").write_text(_page(rows, drawn))
+    return [out / "results.json", out / "tables.md", out / "report.html", *(p for _, _, paths in drawn for p in paths)]
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """All rows as one Markdown table per experiment and case."""
+def markdown(rows: Sequence[Row], found: Sequence[Verdict] = ()) -> str:
+    """The verdicts, and all rows as one Markdown table per experiment and case."""
     parts = []
-    for experiment, case in dict.fromkeys((row["experiment"], row["case"]) for row in rows):
-        here = [row for row in rows if (row["experiment"], row["case"]) == (experiment, case)]
-        parts.append(f"## {experiment}, {case}\n\n" + "\n".join(_table(here)) + "\n")
+    if found:
+        lines = ["| claim | verdict | numbers |", "|---|---|---|"]
+        parts.append("## Claims\n\n" + "\n".join(lines + ["| " + " | ".join(each) + " |" for each in found]) + "\n")
+    for experiment, case, here in _grouped(rows):
+        lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+        lines += ["| " + " | ".join(_words(row)) + " |" for row in here]
+        parts.append(f"## {experiment}, {case}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _table(rows: Sequence[Row]) -> Iterable[str]:
-    yield "| method | settings | metric | published | measured | from | to | seeds | seconds |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    for row in rows:
-        numbers = [_number(row[name]) for name in ("published", "measured", "low", "high")]
-        words = [row["method"], row["settings"], row["metric"], *numbers, str(row["seeds"]), f"{row['seconds']:.1f}"]
-        yield "| " + " | ".join(words) + " |"
+HEAD = ("method", "settings", "metric", "published", "measured", "from", "to", "seeds", "seconds")
+
+
+def _grouped(rows: Sequence[Row]) -> Iterable[tuple[str, str, list[Row]]]:
+    for experiment, case in dict.fromkeys((row["experiment"], row["case"]) for row in rows):
+        yield experiment, case, [row for row in rows if (row["experiment"], row["case"]) == (experiment, case)]
+
+
+def _words(row: Row) -> list[str]:
+    numbers = [_number(row[name]) for name in ("published", "measured", "low", "high")]
+    return [row["method"], row["settings"], row["metric"], *numbers, str(row["seeds"]), f"{row['seconds']:.1f}"]
 
 
 def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:g}" if value == int(value) and abs(value) < 1e4 else f"{value:.1e}"
+
+
+def _page(rows: Sequence[Row], drawn: Sequence[tuple[str, str, list[Path]]]) -> str:
+    """One HTML page with everything in it, in the order of the experiments."""
+    parts = ["<h1>Physics-driven orthogonal features: published and measured</h1>"]
+    intro = (
+        "Relative L2 errors and other numbers of Q. Jia and D. Wang, Physics informed learning of orthogonal features "
+        "with applications in solving partial differential equations (2026), beside those that this run has measured: "
+        "medians over seeds, with their range. Settings <i>paper</i> are the paper's, <i>ours</i> the recipe of this "
+        "package with the same number of features."
+    )
+    parts += [f"<p>{intro}</p>", "<h2>Claims</h2>", _html_table(("claim", "verdict", "numbers"), verdicts(rows))]
+    for experiment in dict.fromkeys(row["experiment"] for row in rows):
+        parts.append(f"<h2>{html.escape(experiment)}</h2>")
+        for _, case, here in _grouped([row for row in rows if row["experiment"] == experiment]):
+            parts += [f"<h3>{html.escape(case)}</h3>", _html_table(HEAD, [_words(row) for row in here])]
+        for _, caption, paths in (each for each in drawn if each[0] == experiment):
+            image = base64.b64encode(paths[0].read_bytes()).decode()
+            text = html.escape(caption)
+            picture = f'<img alt="{text}" src="data:image/png;base64,{image}">'
+            parts.append(f"<figure>{picture}<figcaption>{text}</figcaption></figure>")
+    head = f'<meta charset="utf-8"><title>pdofm: reproduction</title><style>{STYLE}</style>'
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>'
+
+
+def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = ["<tr>" + "".join(f"<th>{html.escape(word)}</th>" for word in head) + "</tr>"]
+    cells += ["<tr>" + "".join(f"<td>{html.escape(word)}</td>" for word in row) + "</tr>" for row in rows]
+    return "<table>" + "".join(cells) + "</table>"

@@ -8,7 +8,7 @@ import numpy as np
 
 import pdofm as pf
 from pdofm.experiments.case import OURS, PAPER, Case, Measured
-from pdofm.experiments.methods import METHODS, Setup
+from pdofm.experiments.methods import METHODS, Setup, quiet
 
 
 def _zoo(name: str):
@@ -70,8 +70,34 @@ def cases() -> Iterator[Case]:
                 )
 
 
+def variational_cases() -> Iterator[Case]:
+    """Appendix A: the variational loss instead of the residual, on three domains."""
+    for case in ("square", "L-shape", "annulus"):
+        setup = SETUPS["poisson-2d", case]
+        yield Case("variational", case, "PD-OFM", PAPER, partial(_run_variational, setup), seeds=3)
+
+
+def _run_variational(setup: Setup, seed: int) -> Measured:
+    problem = setup.problem()
+
+    def energy(u, x):
+        return jnp.sum(pf.grad(u)(x) ** 2) / 2 - 2 * jnp.pi**2 * jnp.prod(jnp.sin(jnp.pi * x)) * u(x)
+
+    loss = pf.losses.Variational(energy)
+    with quiet():
+        # An energy has no smallest value that is known beforehand: no early stop.
+        trained = setup.trained(problem, "PD-OFM", PAPER, seed, physics=loss, tolerance=0.0)
+        solution = pf.solve(
+            problem, trained.features, points=setup.points, boundary_points=setup.boundary_points, key=seed
+        )
+    return _measured(solution, seed)
+
+
 def _run(setup: Setup, method: str, settings: str, seed: int) -> Measured:
-    solution = setup.solution(method, settings, seed)
+    return _measured(setup.solution(method, settings, seed), seed)
+
+
+def _measured(solution: pf.Solution, seed: int) -> Measured:
     errors = solution.errors()
     if len(errors.components) == 1:
         metrics = {"relative L2": errors.relative_l2, "maximum error": errors.max}

@@ -78,8 +78,8 @@ def load(path: str | PathLike) -> Features:
         path = SHIPPED / f"{path}.safetensors"
     if not Path(path).is_file():
         raise FeaturesError(
-            f"There is no file {str(path)!r}. Give the path of a file that pdofm.save wrote, or a name of features that "
-            f"come with the package: {', '.join(shipped())}."
+            f"There is no file {str(path)!r}. Give the path of a file that pdofm.save wrote, or a name of features "
+            f"that come with the package: {', '.join(shipped())}."
         )
     try:
         with safe_open(path, framework="numpy") as file:

@@ -1,0 +1,179 @@
+"""The figures of the paper, from the curves and maps that a run has left in its folder."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pdofm as pf
+from pdofm.experiments.case import Case
+from pdofm.experiments.runner import curves
+from pdofm.experiments.tables import RESOLUTION, SETUPS, section_of
+
+LINES = ("-", "--", ":", "-.")
+COLOURS = ("#000000", "#0072b2", "#d55e00", "#888888")
+"""Black, blue, orange and grey differ in brightness too: the lines can be told apart in print without colour."""
+
+
+class Drawer:
+    """Draws what a run has measured; every figure is asked for by the name of its file."""
+
+    def __init__(self, cases: Sequence[Case], seeds: int, out: Path):
+        self.cases, self.seeds, self.out = cases, seeds, out
+
+    def draw(self) -> Iterator[tuple[str, str, list[Path]]]:
+        """Write all figures that the cases allow; yields experiment, caption and the paths (PNG, then SVG)."""
+        experiments = dict.fromkeys(case.experiment for case in self.cases)
+        for experiment in experiments:
+            for name, caption, figure in self._of(experiment):
+                paths = [self.out / "figures" / f"{name}.{kind}" for kind in ("png", "svg")]
+                for path in paths:
+                    pf.plot.save(figure, path)
+                yield experiment, caption, paths
+
+    def _of(self, experiment: str) -> Iterator[tuple[str, str, Any]]:
+        measured = {c.case for c in self.cases if c.experiment == experiment}
+        for case, draw in _LINE_FIGURES.get(experiment, ()):
+            if case in measured:
+                yield draw(self)
+        found = dict.fromkeys((c.case, c.settings) for c in self.cases if c.experiment == experiment)
+        for case, settings in found:
+            if (experiment, case) in SETUPS or experiment == "variational":
+                yield self._errors(experiment, case, settings)
+
+    def _curves(self, experiment: str, case: str, settings: str | None = None) -> dict[str, list[dict[str, Any]]]:
+        """What was measured by each method, one entry per seed."""
+        wanted = [c for c in self.cases if (c.experiment, c.case) == (experiment, case)]
+        return {c.method: curves(c, self.out, self.seeds) for c in wanted if settings in (None, c.settings)}
+
+    def _lines(self, ax: Any, x: Sequence[float], found: dict[str, list[Sequence[float]]], *, log: bool = True) -> None:
+        """A line per method through the medians, in a band over the seeds."""
+        for (method, runs), style, colour in zip(found.items(), LINES, COLOURS, strict=False):
+            values = np.array(runs)
+            band = (values.min(axis=0), values.max(axis=0))
+            middle = np.median(values, axis=0)
+            pf.plot.line_panel(ax, np.asarray(x, float), middle, band=band, label=method, linestyle=style, color=colour)
+        if log:
+            ax.set_yscale("log")
+        ax.legend()
+
+    def _against_features(self, experiment: str, name: str, caption: str) -> tuple[str, str, Any]:
+        found = self._curves(experiment, "error against features")
+        figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
+        x = next(iter(found.values()))[0]["features"]
+        self._lines(axes[0, 0], x, {method: [run["errors"] for run in runs] for method, runs in found.items()})
+        axes[0, 0].set(xlabel="number of features", ylabel="relative $L^2$ error")
+        return name, caption, figure
+
+    def _fit_errors(self) -> tuple[str, str, Any]:
+        return self._against_features("fit", "fit-errors", "Error of the fit against the number of features.")
+
+    def _fit_coefficients(self) -> tuple[str, str, Any]:
+        found = self._curves("fit", "coefficients of 20 features")
+        figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
+        for (method, runs), style, colour in zip(found.items(), LINES, COLOURS, strict=False):
+            sizes = np.sort(runs[0]["coefficients"])[::-1]
+            axes[0, 0].plot(np.arange(1, len(sizes) + 1), sizes, marker="o", ms=3, ls=style, color=colour, label=method)
+        axes[0, 0].set(xlabel="rank", ylabel="|coefficient|", yscale="log")
+        axes[0, 0].legend()
+        return "fit-coefficients", "Coefficients of 20 features by size, seed 0.", figure
+
+    def _fit_features(self) -> tuple[str, str, Any]:
+        runs = self._curves("fit", "coefficients of 20 features")["PD-OFM"]
+        figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
+        for i, values in enumerate(runs[0]["first ten features"]):
+            axes[0, 0].plot(runs[0]["x"], values, color=str(0.08 * i), linewidth=0.8)
+        axes[0, 0].set(xlabel="$x$", ylabel="features")
+        return "fit-features", "The first ten learned features, seed 0.", figure
+
+    def _dynamics(self) -> tuple[str, str, Any]:
+        figure, axes = pf.plot.new_figure(1, 2, panel=(2.8, 2.2))
+        for case, style, colour in zip(("xavier", "kaiming"), LINES, COLOURS, strict=False):
+            runs = self._curves("dynamics", case)["PD-FM"]
+            for ax, name in zip(axes[0], ("loss", "least-squares error"), strict=True):
+                values = np.array([run[name] for run in runs])
+                x = np.arange(1, values.shape[1] + 1) if name == "loss" else np.array(runs[0]["step"], float)
+                band = (values.min(axis=0), values.max(axis=0))
+                middle = np.median(values, axis=0)
+                pf.plot.line_panel(ax, x.astype(float), middle, band=band, label=case, linestyle=style, color=colour)
+                ax.set(xlabel="step", ylabel=name, yscale="log")
+                ax.legend()
+        return "dynamics", "Training loss and error of least squares along the training.", figure
+
+    def _evolution(self) -> tuple[str, str, Any]:
+        found = self._curves("poisson-1d", "evolution")
+        figure, axes = pf.plot.new_figure(1, 3, panel=(2.2, 2.0))
+        for ax, name in zip(axes[0], ("effective rank", "orthogonality loss", "projection error"), strict=True):
+            x = next(iter(found.values()))[0]["step"]
+            runs = {method: [run[name] for run in runs] for method, runs in found.items()}
+            self._lines(ax, x, runs, log=name != "effective rank")
+            ax.set(xlabel="step", ylabel=name)
+        return "poisson-1d-evolution", "Quality of the features along the training, with and without λ = 0.1.", figure
+
+    def _spectrum(self) -> tuple[str, str, Any]:
+        found = self._curves("poisson-1d", "evolution")
+        figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
+        runs = {method: [np.maximum(run["spectrum"], 1e-32) for run in runs] for method, runs in found.items()}
+        self._lines(axes[0, 0], range(1, 101), runs)
+        axes[0, 0].set(xlabel="index", ylabel="singular value of the Gram matrix", ylim=(1e-32, 2))
+        return (
+            "poisson-1d-spectrum",
+            "Spectrum of the Gram matrix after training, relative to its first.",
+            figure,
+        )
+
+    def _poisson_errors(self) -> tuple[str, str, Any]:
+        return self._against_features(
+            "poisson-1d", "poisson-1d-errors", "Error for another source against the number of features."
+        )
+
+    def _ridges(self) -> tuple[str, str, Any]:
+        run = self._curves("interior-layer", "50 other sources")["trained tanh"][0]
+        figure, axes = pf.plot.new_figure(1, 2, panel=(2.8, 2.2))
+        for ax, when in zip(axes[0], ("before", "after"), strict=True):
+            places, slopes = run[f"ridges {when}"]
+            ax.scatter(places, slopes, s=6, color="black", linewidths=0)
+            ax.axvline(0.37, color=COLOURS[2], linewidth=0.8)
+            ax.set(xlim=(-1.2, 1.2), yscale="log", xlabel="place of the ridge", ylabel="slope", title=when)
+        return (
+            "interior-layer-ridges",
+            "Ridges of the features before and after training, layer at 0.37.",
+            figure,
+        )
+
+    def _errors(self, experiment: str, case: str, settings: str) -> tuple[str, str, Any]:
+        """Absolute errors of every method at seed 0: maps, or lines in one dimension; a row per component."""
+        found = {method: runs[0] for method, runs in self._curves(experiment, case, settings).items() if runs}
+        problem = SETUPS["poisson-2d" if experiment == "variational" else experiment, case].problem()
+        domain, names = problem.domain, problem.layout.component_names
+        figure, axes = pf.plot.new_figure(len(names), len(found), panel=(1.9, 1.7), gap=(1.0, 0.7))
+        section = None if domain.dim == 1 else pf.plot.Section(domain, resolution=RESOLUTION)
+        for column, (method, run) in enumerate(found.items()):
+            for row, errors in enumerate(run["errors"]):
+                ax = axes[row, column]
+                if section is None:
+                    pf.plot.line_panel(ax, section_of(domain)[:, 0], np.maximum(errors, 1e-18), color="black")
+                    ax.set_yscale("log")
+                else:
+                    pf.plot.error_panel(ax, section, np.array(errors), label="")
+                ax.set_title(method if len(names) == 1 else f"{method}, {names[row]}")
+        slug = f"{experiment}-{case}-{settings}".lower()
+        return slug, f"Absolute error, {case}, {settings} settings, seed 0.", figure
+
+
+_LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any]]]]] = {
+    "fit": (
+        ("error against features", Drawer._fit_errors),
+        ("coefficients of 20 features", Drawer._fit_coefficients),
+        ("coefficients of 20 features", Drawer._fit_features),
+    ),
+    "dynamics": (("xavier", Drawer._dynamics),),
+    "poisson-1d": (
+        ("evolution", Drawer._evolution),
+        ("evolution", Drawer._spectrum),
+        ("error against features", Drawer._poisson_errors),
+    ),
+    "interior-layer": (("50 other sources", Drawer._ridges),),
+}
+"""The figures of an experiment, each with the case that it needs."""
