@@ -14,6 +14,7 @@ import pdofm as pf
 from pdofm.assemble import collocate
 from pdofm.errors import DomainError, PdofmError, ProblemError
 from pdofm.problem import RESERVED, Problem
+from pdofm.solution import Member
 from pdofm.terms import Fields, Layout, joined
 
 INTERVAL = pf.Interval(0, 1)
@@ -642,7 +643,7 @@ def test_an_unknown_must_not_hide_an_attribute_of_the_solution(name):
 def test_every_attribute_of_a_solution_is_reserved():
     """An unknown of such a name could not be reached as u.name."""
     public = {name for name in dir(pf.Solution) if not name.startswith("_")}
-    assert public | set(pf.Solution.__dataclass_fields__) == RESERVED
+    assert public | set(pf.Solution.__dataclass_fields__) | set(Member.__dataclass_fields__) == RESERVED
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -4,7 +4,6 @@ The matrix of a linear problem depends on the operator, the features and the poi
 hand a new source costs two products with the size of A: one to project it, one to see what is left of it.
 """
 
-import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from pdofm._types import Key, Points
 from pdofm.assemble import (
@@ -25,7 +24,6 @@ from pdofm.assemble import (
     collocate,
     data_name,
     entries,
-    evaluate,
     nonlinear_terms,
     right_values,
 )
@@ -35,7 +33,7 @@ from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
 from pdofm.sampling import generator
-from pdofm.solution import Expansion, points_of
+from pdofm.solution import Solutions
 from pdofm.solve import ACCEPTABLE, _Clock, check_fit, default_counts, default_features
 
 BLOCK_BYTES = 2**25
@@ -59,71 +57,6 @@ class FactorStats:
     rank: int
     condition: float
     seconds: dict[str, float]
-
-
-@dataclass(frozen=True, eq=False)
-class Member(Expansion):
-    """One of many solutions: a function like a `Solution`, with its relative residual."""
-
-    residual: float
-    converged: bool
-
-    def __repr__(self) -> str:
-        verdict = "converged" if self.converged else "NOT CONVERGED"
-        return f"Solution of {self.problem.name!r} for other data: relative residual {self.residual:.1e}, {verdict}"
-
-
-@dataclass(frozen=True, eq=False)
-class Solutions:
-    """The solutions of one problem for k right-hand sides.
-
-    ``many(points)`` has shape (n, k), in a system (n, C, k), and takes one product for all of them; at a single point
-    (k,) and (C, k). ``many[j]`` is one of them, as a function. ``len(many)`` is k.
-
-    Attributes:
-        coefficients: shape (m, C, k).
-        residuals: for each right-hand side, what is left of its (scaled) data, relative to them: 1 for the zero
-            function. Taken at points that were not fitted if `held_out`, as all data are functions. Data in arrays are
-            known at the fitted points only: then it is the residual of the fit, which is too small if there are hardly
-            more rows than features.
-        converged: whether the residual is below 1e-2; where it is not, the features cannot represent the solution.
-    """
-
-    problem: Problem
-    features: Features
-    coefficients: Float[np.ndarray, "m C k"]
-    residuals: Float[np.ndarray, " k"]
-    held_out: bool
-
-    @property
-    def converged(self) -> Bool[np.ndarray, " k"]:
-        return self.residuals <= ACCEPTABLE
-
-    def __len__(self) -> int:
-        return len(self.residuals)
-
-    def __call__(self, *points: Any) -> np.ndarray:
-        z, single = points_of(self.problem, points)
-        m, components, k = self.coefficients.shape
-        values = evaluate(self.features, self.coefficients.reshape(m, components * k), z)
-        values = values if self.problem.layout.unknowns is None else values.reshape(len(z), components, k)
-        return values[0] if single else values
-
-    def __getitem__(self, j: int) -> Member:
-        j = range(len(self))[operator.index(j)]
-        c = np.ascontiguousarray(self.coefficients[:, :, j])
-        return Member(self.problem, self.features, c, float(self.residuals[j]), bool(self.converged[j]))
-
-    def __iter__(self) -> Iterator[Member]:
-        return (self[j] for j in range(len(self)))
-
-    def __repr__(self) -> str:
-        where = "held-out" if self.held_out else "fitted"
-        median, largest = np.median(self.residuals), np.max(self.residuals)
-        return (
-            f"{len(self)} solutions of {self.problem.name!r}: {np.count_nonzero(self.converged)} converged, relative "
-            f"{where} residual {median:.1e} (median), {largest:.1e} (largest)"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +151,7 @@ class Solver:
         # A nonlinearity may only show at the size of the solution.
         largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
         _check_linear(self.setting, self.system, largest)
-        many = Solutions(self.problem, self.features, shaped, residuals, held_out)
+        many = Solutions(self.problem, self.features, shaped, residuals, held_out, residuals <= ACCEPTABLE)
         _warn(many)
         return many
 

@@ -1,6 +1,8 @@
 """The answer: a function, with what is known about how wrong it is."""
 
+import operator
 from abc import ABC
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -10,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Bool, Float
 
 from pdofm.assemble import Coefficients, chunks, evaluate, padded
 from pdofm.errors import ProblemError
@@ -166,6 +169,68 @@ class Solution(Expansion):
             lines.append(f"  residual of {name}: {residual.fitted:.1e} fitted, {residual.held_out:.1e} held out")
         lines.append("  seconds: " + ", ".join(f"{phase} {s:.2f}" for phase, s in stats.seconds.items()))
         return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Member(Expansion):
+    """One of many solutions: a function like a `Solution`, with its relative residual."""
+
+    residual: float
+    converged: bool
+
+    def __repr__(self) -> str:
+        verdict = "converged" if self.converged else "NOT CONVERGED"
+        return f"Solution of {self.problem.name!r} for other data: relative residual {self.residual:.1e}, {verdict}"
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """The solutions of one problem for k right-hand sides.
+
+    ``many(points)`` has shape (n, k), in a system (n, C, k), and takes one product for all of them; at a single point
+    (k,) and (C, k). ``many[j]`` is one of them, as a function. ``len(many)`` is k.
+
+    Attributes:
+        coefficients: shape (m, C, k).
+        residuals: for each right-hand side, what is left of its (scaled) data, relative to them: 1 for the zero
+            function. Taken at points that were not fitted if `held_out`, as all data are functions. Data in arrays are
+            known at the fitted points only: then it is the residual of the fit, which is too small if there are hardly
+            more rows than features.
+        converged: whether the residual is below 1e-2; where it is not, the features cannot represent the solution.
+    """
+
+    problem: Problem
+    features: Features
+    coefficients: Float[np.ndarray, "m C k"]
+    residuals: Float[np.ndarray, " k"]
+    held_out: bool
+    converged: Bool[np.ndarray, " k"]
+
+    def __len__(self) -> int:
+        return len(self.residuals)
+
+    def __call__(self, *points: Any) -> np.ndarray:
+        z, single = points_of(self.problem, points)
+        m, components, k = self.coefficients.shape
+        values = evaluate(self.features, self.coefficients.reshape(m, components * k), z)
+        values = values if self.problem.layout.unknowns is None else values.reshape(len(z), components, k)
+        return values[0] if single else values
+
+    def __getitem__(self, j: int) -> Member:
+        j = range(len(self))[operator.index(j)]
+        c = np.ascontiguousarray(self.coefficients[:, :, j])
+        return Member(self.problem, self.features, c, float(self.residuals[j]), bool(self.converged[j]))
+
+    def __iter__(self) -> Iterator[Member]:
+        return (self[j] for j in range(len(self)))
+
+    def __repr__(self) -> str:
+        where = "held-out" if self.held_out else "fitted"
+        median, largest = np.median(self.residuals), np.max(self.residuals)
+        return (
+            f"{len(self)} solutions of {self.problem.name!r}: {np.count_nonzero(self.converged)} converged, relative "
+            f"{where} residual {median:.1e} (median), {largest:.1e} (largest)"
+        )
 
 
 def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:
