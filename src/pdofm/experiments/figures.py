@@ -24,9 +24,13 @@ class Drawer:
 
     def draw(self) -> Iterator[tuple[str, str, list[Path]]]:
         """Write all figures that the cases allow; yields experiment, caption and the paths (PNG, then SVG)."""
+        import matplotlib
+
         experiments = dict.fromkeys(case.experiment for case in self.cases)
         for experiment in experiments:
-            for name, caption, figure in self._of(experiment):
+            with matplotlib.rc_context(pf.plot.STYLE):
+                figures = list(self._of(experiment))
+            for name, caption, figure in figures:
                 paths = [self.out / "figures" / f"{name}.{kind}" for kind in ("png", "svg")]
                 for path in paths:
                     pf.plot.save(figure, path)
@@ -154,7 +158,7 @@ class Drawer:
                 ax = axes[row, column]
                 if section is None:
                     pf.plot.line_panel(ax, section_of(domain)[:, 0], np.maximum(errors, 1e-18), color="black")
-                    ax.set_yscale("log")
+                    ax.set(yscale="log", xlabel="$x$", ylabel="absolute error" if column == 0 else "")
                 else:
                     pf.plot.error_panel(ax, section, np.array(errors), label="")
                 ax.set_title(method if len(names) == 1 else f"{method}, {names[row]}")
