@@ -34,6 +34,45 @@ def test_solve_prints_the_solution_and_its_true_error():
     assert re.search(r"true relative L2 error \d.*maximum error \d", found.stdout)
 
 
+@pytest.mark.parametrize("method", ["pd-fm", "rfm", "transnet", "chebyshev"])
+def test_solve_takes_a_method(method):
+    found = run("solve", "poisson-1d", "--features", "20", "--method", method, "--json")
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["relative_l2"] < 1e-3
+
+
+def test_an_unknown_method_is_refused_with_the_nearest():
+    found = run("solve", "poisson-1d", "--method", "pd-omf")
+    assert isinstance(found.exception, PdofmError)
+    assert re.search(r"Unknown method 'pd-omf'. Did you mean 'pd-ofm'", str(found.exception))
+
+
+def test_reproduce_writes_results_tables_figures_and_a_report(tmp_path):
+    """One small case; the others are measured, not tested."""
+    from pdofm import experiments
+
+    def quickest(names, *, quick):
+        return [case for case in experiments.tables.cases() if (case.case, case.method) == ("interval", "Chebyshev")]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "select", quickest)
+        found = run("reproduce", "helmholtz", "--seeds", "1", "--out", str(tmp_path))
+    assert found.exit_code == 0
+    written = {Path(line).name for line in found.stdout.split()}
+    assert {"results.json", "tables.md", "report.html", "helmholtz-interval-paper.png"} <= written
+    rows = json.loads((tmp_path / "results.json").read_text())
+    names = ["experiment", "case", "method", "metric", "published", "measured", "low", "high", "seeds", "seconds"]
+    assert all(set(names) <= set(row) for row in rows)
+    page = (tmp_path / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_reproduce_refuses_an_unknown_experiment():
+    found = run("reproduce", "helmholz")
+    assert isinstance(found.exception, PdofmError)
+
+
 def test_solve_json_is_one_object_on_standard_output():
     found = run("solve", "poisson-1d", "--features", "20", "--json")
     report = json.loads(found.stdout)

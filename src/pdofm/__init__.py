@@ -30,7 +30,7 @@ from pdofm.operators import div, dt, grad, hessian, laplacian, normal_derivative
 from pdofm.pretrain import Trained, pretrain  # noqa: E402
 from pdofm.problem import Problem  # noqa: E402
 from pdofm.solution import Solution  # noqa: E402
-from pdofm.solve import solve, tune_scale  # noqa: E402
+from pdofm.solve import default_features, solve, tune_scale  # noqa: E402
 from pdofm.version import __version__  # noqa: E402
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "Trained",
     "TransNet",
     "__version__",
+    "default_features",
     "div",
     "dt",
     "errors",

@@ -30,6 +30,9 @@ def list_problems() -> None:
 @app.command()
 def solve(
     problem: Annotated[str, typer.Argument(help="A name from 'pdofm list', or a Python file that defines `problem`.")],
+    method: Annotated[
+        str | None, typer.Option(help="pd-ofm, pd-fm, rfm, transnet or chebyshev; untrained features if omitted.")
+    ] = None,
     features: Annotated[int | None, typer.Option(help="Number of features (per component).")] = None,
     tol: Annotated[float | None, typer.Option(help="Relative error that is expected.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of features and points.")] = 0,
@@ -40,7 +43,7 @@ def solve(
     stated = _problem(problem)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)  # the report and the exit code say it
-        solution = pf.solve(stated, features, tol=tol, key=seed)
+        solution = pf.solve(stated, _features(stated, method, features, seed), tol=tol, key=seed)
     report: dict[str, Any] = {
         "problem": stated.name,
         "converged": solution.converged,
@@ -114,6 +117,15 @@ def bench(
     for row in rows:
         table.add_row(row.bench, row.case, f"{row.seconds:.4f}", f"{row.ratio:.2f}", row.against)
     Console().print(table)
+
+
+def _features(problem: pf.Problem, method: str | None, size: int | None, seed: int) -> pf.Features | int | None:
+    """The features of a method, or the default ones."""
+    if method is None:
+        return size
+    from pdofm.experiments.methods import features_for
+
+    return features_for(problem, method, pf.default_features(problem, size).size, seed)
 
 
 def _problem(name: str) -> pf.Problem:

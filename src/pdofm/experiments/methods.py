@@ -47,28 +47,16 @@ class Setup:
 
     def features(self, problem: pf.Problem, method: str, settings: str, seed: int) -> pf.Features:
         """The space of a method, trained if it is one that trains."""
-        domain = problem.domain
-        if method == "Chebyshev":
-            return pf.Chebyshev(domain, self.size)
-        if method == "TransNet":
-            return pf.TransNet.tune(domain, self.size, key=seed)
-        if method == "RFM":
-            each = self.size // self.subdomains
-
-            def inner(box: pf.Box, key: int) -> pf.Features:
-                return pf.RandomFeatures(box, each, initialisation="uniform", key=key)
-
-            return pf.PartitionOfUnity(inner, domain, 2, window="b", key=seed)
-        return self.trained(problem, method, settings, seed).features
+        if method in ("PD-OFM", "PD-FM"):
+            return self.trained(problem, method, settings, seed).features
+        return _fixed_space(problem.domain, method, self.size, self.subdomains, seed)
 
     def trained(
         self, problem: pf.Problem, method: str, settings: str, seed: int, depth: int = 2, **options: Any
     ) -> pf.Trained:
         """The pretrained network of PD-OFM or PD-FM."""
         if settings == OURS:
-            network = pf.NetworkFeatures(problem.domain, self.size, depth, key=seed)
-            choice: dict[str, Any] = {} if method == "PD-OFM" else {"orthogonality": 0.0}
-            return pf.pretrain(problem, network, key=seed, progress=False, **(choice | options))
+            return _pretrained(problem, method, self.size, seed, progress=False, **options)
         network = pf.NetworkFeatures(
             problem.domain, self.size, depth, key=seed, activation="tanh3", initialisation="xavier"
         )
@@ -82,6 +70,40 @@ class Setup:
             "resample": False,
         }
         return pf.pretrain(problem, network, key=seed, progress=False, **(settings_ | options))
+
+
+def features_for(problem: pf.Problem, method: str, size: int, seed: int) -> pf.Features:
+    """The features of a method for any problem, with our settings; those of PD-OFM and PD-FM are trained first."""
+    known = {name.lower(): name for name in METHODS}
+    if method.lower() not in known:
+        raise pf.errors.unknown_name("method", method, known)
+    name = known[method.lower()]
+    if name == "Chebyshev":
+        return _fixed_space(problem.domain, name, size, 1, seed)
+    if name in ("PD-OFM", "PD-FM"):
+        features = _pretrained(problem, name, size, seed).features
+    else:
+        features = _fixed_space(problem.domain, name, size, 2**problem.domain.dim, seed)
+    return pf.tune_scale(problem, features, key=seed)
+
+
+def _fixed_space(domain: pf.Domain, method: str, size: int, subdomains: int, seed: int) -> pf.Features:
+    """The space of a method that does not train."""
+    if method == "Chebyshev":
+        return pf.Chebyshev(domain, size)
+    if method == "TransNet":
+        return pf.TransNet.tune(domain, size, key=seed)
+
+    def inner(box: pf.Box, key: int) -> pf.Features:
+        return pf.RandomFeatures(box, size // subdomains, initialisation="uniform", key=key)
+
+    return pf.PartitionOfUnity(inner, domain, 2, window="b", key=seed)
+
+
+def _pretrained(problem: pf.Problem, method: str, size: int, seed: int, **options: Any) -> pf.Trained:
+    """Default features, trained by default with orthogonality, or without."""
+    weight: dict[str, Any] = {} if method == "PD-OFM" else {"orthogonality": 0.0}
+    return pf.pretrain(problem, pf.NetworkFeatures(problem.domain, size, key=seed), key=seed, **(weight | options))
 
 
 @contextmanager
