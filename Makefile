@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test format bench clean
+.PHONY: help demo test format bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ format: .venv/.stamp-dev  ## format the code and repair what the linter can repa
 bench: .venv/.stamp-run  ## measure speed, as ratios within one run
 	$(BIN)/python -m pdofm.cli bench
 
+docs: .venv/.stamp-docs  ## build the documentation site in out/site
+	$(BIN)/mkdocs build --strict
+
 clean:  ## remove the environment, the caches and what the demo wrote
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis .jax_cache build dist out
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -42,4 +45,8 @@ clean:  ## remove the environment, the caches and what the demo wrote
 
 .venv/.stamp-dev: pyproject.toml | .venv/bin/python
 	$(PIP) install -e '.[dev]'
+	@touch .venv/.stamp-run $@
+
+.venv/.stamp-docs: pyproject.toml | .venv/bin/python
+	$(PIP) install -e '.[docs]'
 	@touch .venv/.stamp-run $@

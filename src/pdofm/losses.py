@@ -85,9 +85,9 @@ class Projected:
     """What least squares leaves: ½ log₁₀ of the relative squared residual with the *best* coefficients, for linear
     problems (variable projection of the output layer).
 
-    The coefficients of every step come from a QR factorisation of the rows on its points, scaled as `solve` scales
-    them; where they are optimal, the residual does not depend on them to first order, so that they are constants for
-    the gradient. The logarithm counts digits: a residual of 1e-8 is improved as eagerly as one of 1e-2. Needs
+    The coefficients of every step come from a QR factorisation of the rows on its points, each term divided by the size
+    of its rows; where they are optimal, the residual does not depend on them to first order, so that they are constants
+    for the gradient. The logarithm counts digits: a residual of 1e-8 is improved as eagerly as one of 1e-2. Needs
     ``precision="float64"`` and a few times more points than features.
 
     `solutions`, a function of a point with values (k,), replaces the problem's own data by those of k solutions: the
@@ -146,8 +146,9 @@ class Projected:
                 return jax.vmap(one, out_axes=1)(directions)
 
             b = jax.vmap(images)(samples.points, samples.normals).reshape(-1, count)
-        lengths = jnp.sqrt(jnp.sum(jax.lax.stop_gradient(A) ** 2, axis=1, keepdims=True))
-        scale = (1.0 if name == "equation" else self.weight) / jnp.where(lengths == 0, 1.0, lengths)
+        # One scale for all rows of a term: row by row, the layer that steep features resolve would weigh least.
+        size = jnp.sqrt(jnp.sum(jax.lax.stop_gradient(A) ** 2))
+        scale = (1.0 if name == "equation" else self.weight) / jnp.where(size == 0, 1.0, size)
         return A * scale, b * scale
 
 

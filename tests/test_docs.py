@@ -1,0 +1,30 @@
+"""The Python of the documentation runs: the blocks of a page in order, in one namespace.
+
+A block that opens with ```python no-run is only compiled.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+FENCE = re.compile(r"^```python(?P<skip> no-run)?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pages write pictures and features
+    text, namespace = page.read_text(), {"__name__": page.stem}
+    for block in FENCE.finditer(text):
+        lines_before = text.count("\n", 0, block.start("code"))
+        code = compile("\n" * lines_before + block["code"], str(page), "exec")
+        if not block["skip"]:
+            exec(code, namespace)  # noqa: S102 (the documentation is ours)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_python_fence_of_a_page_is_found(page):
+    text = page.read_text()
+    assert len(re.findall(r"^\s*```\s*(?:python|py)\b", text, re.MULTILINE)) == len(FENCE.findall(text))
