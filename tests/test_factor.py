@@ -403,7 +403,7 @@ def test_features_must_reach_over_the_domain():
 
 
 def test_fewer_rows_than_coefficients_are_refused():
-    with pytest.raises(SolveError, match=r"Fewer rows than unknown coefficients: .*Use more points"):
+    with pytest.raises(SolveError, match=r"Fewer rows than features: 40 points for 200 .*Use more points"):
         pf.factor(poisson(first), features("poisson"), points=20, boundary_points=20)
 
 

@@ -5,7 +5,7 @@ hand a new source costs two products with the size of A: one to project it, one 
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,20 +21,18 @@ from pdofm.assemble import (
     Coefficients,
     System,
     check_finite,
-    collocate,
     data_name,
     entries,
     nonlinear_terms,
     right_values,
 )
-from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, ProblemError, unknown_name
+from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.features import Features
 from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
-from pdofm.sampling import generator
 from pdofm.solution import Solutions
-from pdofm.solve import ACCEPTABLE, _Clock, check_fit, default_counts, default_features
+from pdofm.solve import ACCEPTABLE, Clock, Prepared, prepare
 
 BLOCK_BYTES = 2**25
 """Right-hand sides are solved in blocks of about this size, but at least `LEAST_BLOCK` at once."""
@@ -69,11 +67,15 @@ class Solver:
         stats: rows, features, rank, condition and seconds per phase.
     """
 
-    setting: Setting
+    prepared: Prepared
     system: System
     factorization: Factorization
     stats: FactorStats
-    collocate_others: Callable[[], list[Block]]
+
+    @property
+    def setting(self) -> Setting:
+        """The problem, the features and the points."""
+        return self.prepared.setting
 
     @property
     def problem(self) -> Problem:
@@ -102,7 +104,7 @@ class Solver:
     @cached_property
     def _held_out(self) -> tuple[list[Block], System]:
         """The system at points that are not fitted."""
-        blocks = self.collocate_others()
+        blocks = self.prepared.other_points(self.stats.features // 2)
         return blocks, self.setting.system(self.setting.zero(), blocks)
 
     def solve(self, sources: Any = None, boundary: Any = None) -> Solutions:
@@ -299,25 +301,11 @@ def factor(
     The features need not be made for this domain: a box that contains it is enough, so that features trained on a
     square serve every domain inside. The arguments are those of `solve`; `lstsq` is `QR()` or `SVD()`.
     """
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"factor() takes a Problem; got {type(problem).__name__}.")
-    # Features and points of the same key are those of solve().
-    seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
-    if features is None or isinstance(features, int | np.integer):
-        features = default_features(problem, features, seeds[0])
-    if not isinstance(features, Features):
-        raise FeaturesError(
-            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
-        )
-    check_fit(problem, features)
-    size = features.size
-    interior, boundary = default_counts(problem, size)
-    interior = interior if points is None else points
-    boundary = boundary if boundary_points is None else boundary_points
-    clock = _Clock()
+    clock = Clock()
     with clock("points"):
-        blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
-    setting = Setting(problem, features, blocks)
+        # Features and points of the same key are those of solve().
+        prepared = prepare("factor", problem, features, points, boundary_points, sampling, key)
+    setting = prepared.setting
     with clock("assemble"):
         system = setting.system(setting.zero(), check=True)
         _check_linear(setting, system)
@@ -325,18 +313,14 @@ def factor(
         factorization = (DIRECT if lstsq is None else lstsq).factor(system.A)
     stats = FactorStats(
         rows=len(system.scales),
-        features=size,
+        features=setting.features.size,
         components=problem.layout.components,
         rank=factorization.rank,
         condition=factorization.condition,
         seconds=clock.seconds,
     )
 
-    def others() -> list[Block]:
-        count = max(boundary // 4, 16)
-        return collocate(problem, max(size // 2, 64), count, features=features, sampling="random", key=seeds[2])
-
-    return Solver(setting, system, factorization, stats, others)
+    return Solver(prepared, system, factorization, stats)
 
 
 def _check_linear(setting: Setting, system: System, step: Coefficients | None = None) -> None:

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.assemble import assemble, collocate
+from pdofm.assemble import Block, assemble, collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, ProblemError, SolveError
 from pdofm.estimate import estimate_error
 from pdofm.features import Features, NetworkFeatures, polynomial_degree
@@ -76,32 +77,12 @@ def solve(
             it has not converged, with a warning. Without it two digits are expected.
         key: seed of features and points.
     """
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"solve() takes a Problem; got {type(problem).__name__}.")
-    seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
-    if features is None or isinstance(features, int | np.integer):
-        features = default_features(problem, features, seeds[0])
-    if not isinstance(features, Features):
-        raise FeaturesError(
-            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
-        )
-    check_fit(problem, features)
-    size = features.size
-    interior, boundary = default_counts(problem, size)
-    interior = interior if points is None else points
-    boundary = boundary if boundary_points is None else boundary_points
-    clock = _Clock()
+    clock = Clock()
     with clock("points"):
-        blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
-        count = max(boundary // 4, 16)
-        held_out = collocate(problem, max(size, 64), count, features=features, sampling="random", key=seeds[2])
-    setting = Setting(problem, features, blocks)
-    rows = sum(len(block.points) for block in blocks)
-    if rows < size:
-        raise SolveError(
-            f"Fewer rows than features: {rows} points for {size} features. Use more points (points=, boundary_points=) "
-            "or fewer features."
-        )
+        prepared = prepare("solve", problem, features, points, boundary_points, sampling, key)
+        setting = prepared.setting
+        held_out = prepared.other_points(setting.features.size)
+    features, size = setting.features, setting.features.size
     with clock("assemble"):
         start = setting.zero() if method is None else method.start(setting)
         system = setting.system(start, check=True)
@@ -140,6 +121,55 @@ def solve(
             f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
         )
     return Solution(problem, features, outcome.coefficients, estimate.relative_error, converged, reason, stats)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A problem, its features and its points, checked: what solving and factoring start from."""
+
+    setting: Setting
+    boundary_points: int
+    seed: int
+
+    def other_points(self, interior: int) -> list[Block]:
+        """Points that are not fitted: so many inside, and a quarter as many as fitted on the boundary."""
+        setting, count = self.setting, max(self.boundary_points // 4, 16)
+        return collocate(
+            *(setting.problem, max(interior, 64), count), features=setting.features, sampling="random", key=self.seed
+        )
+
+
+def prepare(
+    caller: str,
+    problem: Problem,
+    features: Features | int | None,
+    points: int | None,
+    boundary_points: int | None,
+    sampling: str,
+    key: Key,
+) -> Prepared:
+    """Validate what `caller` was given, choose what was not given, and place the points."""
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}.")
+    seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
+    if features is None or isinstance(features, int | np.integer):
+        features = default_features(problem, features, seeds[0])
+    if not isinstance(features, Features):
+        raise FeaturesError(
+            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
+        )
+    check_fit(problem, features)
+    interior, boundary = default_counts(problem, features.size)
+    interior = interior if points is None else points
+    boundary = boundary if boundary_points is None else boundary_points
+    blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
+    rows = sum(len(block.points) for block in blocks)
+    if rows < features.size:
+        raise SolveError(
+            f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "
+            "boundary_points=) or fewer features."
+        )
+    return Prepared(Setting(problem, features, blocks), boundary, seeds[2])
 
 
 def tune_scale(
@@ -241,7 +271,7 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-class _Clock:
+class Clock:
     """Seconds per phase."""
 
     def __init__(self):
