@@ -22,7 +22,7 @@ from pdofm.experiments.methods import quiet
 
 EPSILON, CENTRE, SIZE, TESTS = 1e-4, 0.37, 160, 50
 DEGREES = np.arange(9)
-STEPS = 4000
+STEPS = 8000
 GRID = np.linspace(-1, 1, 4001)[:, None]
 
 
