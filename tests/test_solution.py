@@ -403,3 +403,41 @@ def test_a_number_of_points_below_one_is_refused(count):
 def test_an_unknown_sampling_is_refused_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"Unknown sampling 'sobl'. Did you mean 'sobol'"):
         pf.solve(problem(), 10, sampling="sobl")
+
+
+def test_a_nonlinear_problem_with_zero_data_is_not_taken_for_unresolved():
+    """Bratu's problem u'' + eᵘ = 0, u(0) = u(1) = 0, has data in its operator only; its solution is known in closed
+    form, u = 2 log(cosh(θ/4) / cosh((x - 1/2) θ/2)) with θ = √2 cosh(θ/4)."""
+    theta = 1.5171645990507543
+    bratu = pf.Problem(
+        pf.Interval(0, 1),
+        operator=lambda u, x: pf.laplacian(u)(x) + jnp.exp(u(x)),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0)],
+        exact=lambda x: 2 * jnp.log(jnp.cosh(theta / 4) / jnp.cosh((x[0] - 0.5) * theta / 2)),
+    )
+    assert abs(theta - np.sqrt(2) * np.cosh(theta / 4)) < 1e-12
+    u = pf.solve(bratu, 30)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-9
+    assert u.error_estimate < 1e-8
+
+
+def test_a_component_that_vanishes_is_estimated_against_the_others():
+    """Flow between plates, v = (1 - y², 0), p = -2x."""
+    channel = pf.Box([0, -1], [1, 1])
+    velocity = lambda x: jnp.stack([1 - x[1] ** 2, 0.0 * x[0]])
+    stokes = pf.Problem(
+        channel,
+        operator=lambda u, x: (pf.grad(u.p)(x) - pf.laplacian(u.v)(x), pf.div(u.v)(x)),
+        source=0.0,
+        conditions=[
+            pf.Dirichlet(velocity, unknown="v"),
+            pf.Condition(lambda u, x: u.p(x), on=jnp.array([[0.0, 0.0]]), name="pressure"),
+        ],
+        unknowns={"v": 2, "p": 1},
+        exact={"v": velocity, "p": lambda x: -2 * x[0]},
+    )
+    u = pf.solve(stokes, 60)
+    assert u.converged
+    assert u.error_estimate < 1e-3

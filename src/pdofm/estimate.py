@@ -30,6 +30,8 @@ NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 
 SLOWEST_RATE = 0.25
 
+VANISHING = 1e-6
+
 UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
 
@@ -49,6 +51,8 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
     points = held_out[0].points
     fine, fine_values = float(np.linalg.norm(system.b)), evaluate(features, c, points)
     sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
+    # A component that vanishes has no relative error of its own: it is measured against all of them.
+    sizes = np.where(sizes < VANISHING * np.linalg.norm(fine_values), np.linalg.norm(fine_values), sizes)
     distances, calibrated = {}, []
     for fraction in (NEAR, *CALIBRATING, *SLOW):
         kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
@@ -62,7 +66,7 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
     if not fine_values.any() and fine > 0:
         return Estimate(1.0, system)  # zero, although the data are not
     numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
-    data = float(np.linalg.norm(system.scales * system.right))
+    data = float(np.linalg.norm(system.b + system.A @ c.reshape(-1)))  # the (linearised) residual of zero
     if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
         numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
     return Estimate(float(np.max(numbers)), system)
