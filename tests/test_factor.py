@@ -485,3 +485,9 @@ def test_data_of_a_condition_that_the_features_impose_cannot_change():
     assert list(one.points) == ["equation"]
     with pytest.raises(ProblemError, match=r"features impose 'dirichlet' by construction.*Use the inner features"):
         one.solve(boundary={"dirichlet": 1.0})
+
+
+def test_a_number_that_is_not_finite_is_refused():
+    solver = pf.factor(poisson(first), features("poisson"))
+    with pytest.raises(ProblemError, match=r"The source is nan; expected a finite number"):
+        solver.solve(float("nan"))

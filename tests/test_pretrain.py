@@ -516,3 +516,47 @@ def test_variable_projection_refuses_float32_and_nonlinear_problems():
     features = pf.NetworkFeatures(burgers.domain, 10)
     with pytest.raises(ProblemError, match=r"needs a linear problem, but 'equation' is not linear.*physics='residual'"):
         pf.pretrain(burgers, features, physics=losses.Projected(), precision="float64", **FEW)
+
+
+def test_a_family_is_projected_without_the_constant_part_of_the_problem():
+    """An affine operator and an affine condition: x² + y² is in the span, so nothing is left."""
+    problem = pf.Problem(
+        SQUARE,
+        operator=lambda u, x: -pf.laplacian(u)(x) - 100.0,
+        source=0.0,
+        conditions=[pf.Condition(lambda u, x: u(x) - jnp.exp(3 * x[0]), on=SQUARE.boundary)],
+    )
+    mixed = pf.Concatenate(pf.Chebyshev(SQUARE, degree=3), network(5))
+    assert projected_loss(problem, mixed, losses.Projected(lambda x: jnp.sum(x**2)[None])) < -12
+
+
+def test_variable_projection_goes_on_with_the_default_tolerance():
+    options = {key: value for key, value in FEW.items() if key != "tolerance"}
+    run = pf.pretrain(
+        *(poisson(), network(12)), physics=losses.Projected(), orthogonality=0.0, precision="float64", **options
+    )
+    assert len(run.history["loss"]) == FEW["steps"]
+
+
+BAD_PROJECTIONS = {
+    "few points": ({"points": 10, "boundary_points": 8}, poisson, losses.Projected(), r"rows for 12 coefficients"),
+    "zero data": (
+        {"points": 100},
+        lambda: poisson().replace(source=0.0, conditions=[pf.Dirichlet(0.0)], exact=None),
+        losses.Projected(),
+        r"needs data, but the source and all conditions are zero",
+    ),
+    "a single solution": (
+        {"points": 100},
+        poisson,
+        losses.Projected(jnp.sum),
+        r"returned shape \(\) at a point; expected \(k,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PROJECTIONS)
+def test_what_cannot_be_projected_is_refused(case):
+    options, problem, loss, message = BAD_PROJECTIONS[case]
+    with pytest.raises(ProblemError, match=message):
+        pf.pretrain(problem(), network(12), physics=loss, precision="float64", **(FEW | options))

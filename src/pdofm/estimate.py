@@ -31,6 +31,7 @@ NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 SLOWEST_RATE = 0.25
 
 VANISHING = 1e-6
+"""A component below this fraction of all of them counts as zero."""
 
 UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""

@@ -127,6 +127,9 @@ class Solver:
             if value is not None and not _is_number(value)
         }
         numbers = {name: float(value) for name, value in given.items() if _is_number(value)}
+        for name, value in numbers.items():
+            if not np.isfinite(value):
+                raise ProblemError(f"The {data_name(self._own[name].term)} is {value}; expected a finite number.")
         counts = {name: one.count for name, one in data.items()}
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{count} for {name!r}" for name, count in counts.items())

@@ -90,8 +90,9 @@ class Projected:
     for the gradient. The logarithm counts digits: a residual of 1e-8 is improved as eagerly as one of 1e-2. Needs
     ``precision="float64"`` and a few times more points than features.
 
-    `solutions`, a function of a point with values (k,), replaces the problem's own data by those of k solutions: the
-    features are trained for all of them at once (their mean number of digits). `weight` is that of conditions.
+    `solutions`, a function of a point with values (k,), in a system (k, C), replaces the problem's own data by those of
+    k solutions: the features are trained for all of them at once (their mean number of digits). `weight` is that of
+    conditions. The scales of the terms are constants for the gradient. `tolerance` has no meaning for a logarithm and is ignored.
     """
 
     solutions: Callable[..., Array] | None = None
@@ -111,7 +112,7 @@ class Projected:
         squares = jnp.sum((b - A @ jax.lax.stop_gradient(best)) ** 2, axis=0) / jnp.sum(b**2, axis=0)
         return jnp.mean(jnp.log10(squares)) / 2
 
-    def check(self, precision: str, nonlinear: list[str]) -> None:
+    def check(self, precision: str, nonlinear: list[str], rows: int, unknowns: int, has_data: bool) -> None:
         """Refuse what variable projection cannot do."""
         if precision != "float64":
             raise ProblemError(f"Projected() solves least squares, which needs precision='float64'; got {precision!r}.")
@@ -119,6 +120,16 @@ class Projected:
             raise ProblemError(
                 f"Projected() needs a linear problem, but {' and '.join(map(repr, nonlinear))} is not linear in the "
                 "unknown. Use physics='residual'."
+            )
+        if rows < 2 * unknowns:
+            raise ProblemError(
+                f"Projected() needs more points than features: {rows} rows for {unknowns} coefficients leave no "
+                "residual to learn from. Use at least twice as many (points=, boundary_points=), better four times."
+            )
+        if self.solutions is None and not has_data:
+            raise ProblemError(
+                "Projected() needs data, but the source and all conditions are zero: so is the residual. Train on "
+                "another source, or give Projected(solutions=…)."
             )
 
     def _rows(self, name: str, features: Features, coefficients: Array, batch: Batch) -> tuple[Array, Array]:
@@ -135,17 +146,24 @@ class Projected:
 
         A = jax.vmap(row)(samples.points, samples.normals).reshape(-1, coefficients.size)
         offsets = jax.vmap(lambda z, normal: left(lambda y: jnp.zeros(layout.components), z, normal))
-        b = (samples.right - offsets(samples.points, samples.normals)).reshape(-1, 1)
+        at_zero = offsets(samples.points, samples.normals)
+        b = (samples.right - at_zero).reshape(-1, 1)
         if self.solutions is not None:
             family = self.solutions
-            count = jax.eval_shape(lambda z: family(*layout.arguments(z)), samples.points[0]).shape[0]
+            shape = jax.eval_shape(lambda z: family(*layout.arguments(z)), samples.points[0]).shape
+            if shape[1:] not in ((layout.components,), () if layout.components == 1 else None) or not shape:
+                raise ProblemError(
+                    f"Projected(solutions=…) returned shape {shape} at a point; expected (k,) for k solutions, in a "
+                    "system (k, components)."
+                )
+            count = shape[0]
             directions = jnp.eye(count, dtype=A.dtype)
 
             def images(z: Array, normal: Array) -> Array:
                 one = lambda e: left(lambda y: jnp.atleast_1d(e @ family(*layout.arguments(y))), z, normal)
                 return jax.vmap(one, out_axes=1)(directions)
 
-            b = jax.vmap(images)(samples.points, samples.normals).reshape(-1, count)
+            b = (jax.vmap(images)(samples.points, samples.normals) - at_zero[:, :, None]).reshape(-1, count)
         # One scale for all rows of a term: row by row, the layer that steep features resolve would weigh least.
         size = jnp.sqrt(jnp.sum(jax.lax.stop_gradient(A) ** 2))
         scale = (1.0 if name == "equation" else self.weight) / jnp.where(size == 0, 1.0, size)

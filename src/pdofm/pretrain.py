@@ -122,7 +122,8 @@ def pretrain(
             `losses.Supervised(function)`, `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
         penalty: what is weighted by λ, by default `losses.Orthogonality()`, the Frobenius norm of UᵀU - I.
         steps: most steps.
-        tolerance: stop when the physics loss falls below this fraction of its first value; 0 never stops early.
+        tolerance: stop when the physics loss falls below this fraction of its first value, if that is positive; 0 never
+            stops early.
         points, boundary_points: points per step inside and on all conditions together.
         resample: new points in every step; False keeps the first ones.
         optimiser: any of optax, with schedules and weight decay as there, for instance
@@ -142,8 +143,6 @@ def pretrain(
         raise unknown_name("precision", precision, ("float32", "float64"))
     check_fit(problem, features)
     loss = physics_of(physics)
-    if isinstance(loss, Projected):
-        loss.check(precision, _nonlinear(problem, features))
     if steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
     dtype = jnp.dtype(precision)
@@ -173,6 +172,11 @@ def pretrain(
 
     def draw(count: int, seed: int) -> dict[str, Samples]:
         return _draw(problem, points, boundary_points, count, seed, dtype)
+
+    if isinstance(loss, Projected):
+        terms = draw(1, seeds[1]).values()
+        rows, has_data = sum(term.right.size for term in terms), any(bool(jnp.any(term.right)) for term in terms)
+        loss.check(precision, _nonlinear(problem, features), rows, output.size, has_data)
 
     def features_now() -> Features:
         return eqx.combine(_cast(state.parameters[0], jnp.dtype(float)), rest)
@@ -295,7 +299,8 @@ def _train(recipe: _Recipe, count: int, fixed: bool, rest: Any, state: _State, s
             jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(parameters)])
         )
         first = jnp.where(state.step == 0, losses["physics"], state.first)
-        small = (losses["physics"] < recipe.tolerance * first) & (recipe.tolerance > 0)
+        # A fraction of the first value means nothing where that is negative: a logarithm, or an energy.
+        small = (losses["physics"] < recipe.tolerance * first) & (recipe.tolerance > 0) & (first > 0)
         stopped = jnp.where(finite, jnp.where(small, SMALL, GOING), BROKEN).astype(state.stopped.dtype)
         moved = _State(parameters, moments, state.step + 1, first, stopped)
         kept = dataclasses.replace(state, stopped=stopped)
