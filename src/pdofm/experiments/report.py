@@ -68,8 +68,8 @@ def _page(rows: Sequence[Row], drawn: Sequence[tuple[str, str, list[Path]]]) -> 
     intro = (
         "Relative L2 errors and other numbers of Q. Jia and D. Wang, Physics informed learning of orthogonal features "
         "with applications in solving partial differential equations (2026), beside those that this run has measured: "
-        "medians over seeds, with their range. Settings <i>paper</i> are the paper's where it states them and those of its "
-        "notebooks where it does not, <i>ours</i> the recipe of this package with the same number of features."
+        "medians over seeds, with their range. Settings <i>paper</i> are the paper's where it states them and those of "
+        "its notebooks where it does not, <i>ours</i> the recipe of this package with the same number of features."
     )
     parts += [f"<p>{intro}</p>", "<h2>Claims</h2>", _html_table(("claim", "verdict", "numbers"), verdicts(rows))]
     for experiment in dict.fromkeys(row["experiment"] for row in rows):
