@@ -92,8 +92,8 @@ class Projected:
 
     `solutions`, a function of a point with values (k,), in a system (k, C), replaces the problem's own data by those of
     k solutions: the features are trained for all of them at once (their mean number of digits). `weight` is that of
-    conditions. The scales of the terms are constants for the gradient. `tolerance` has no meaning for a logarithm and is
-    ignored.
+    conditions. The scales of the terms are constants for the gradient. `tolerance` has no meaning for a logarithm and
+    is ignored.
     """
 
     solutions: Callable[..., Array] | None = None
