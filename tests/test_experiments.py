@@ -10,13 +10,18 @@ import pytest
 import pdofm as pf
 from pdofm import experiments
 from pdofm.errors import UnknownNameError
-from pdofm.experiments import report, runner, tables, transfer
+from pdofm.experiments import claims, report, runner, tables, transfer
 from pdofm.experiments.case import Case, Measured
 from pdofm.experiments.methods import METHODS, Setup
 
 
 def case(name: str, run, **options) -> Case:
     return Case("test", name, "PD-OFM", "paper", run, **options)
+
+
+def measured(cases: list[Case], seeds: int, out) -> list[dict]:
+    assert runner.run(cases, seeds, out) == []
+    return runner.collect(cases, out)
 
 
 def test_every_case_has_a_name_of_its_own():
@@ -42,7 +47,7 @@ def test_all_means_all_and_quick_means_fewer():
 
 def test_results_are_medians_with_their_range_beside_the_published_value(tmp_path):
     each = case("numbers", lambda seed: Measured({"error": float(10**seed)}, {}), published={"error": 5.0})
-    (row,) = runner.run([each], 3, tmp_path)
+    (row,) = measured([each], 3, tmp_path)
     assert (row["measured"], row["low"], row["high"], row["published"], row["seeds"]) == (10.0, 1.0, 100.0, 5.0, 3)
     assert json.loads((tmp_path / "results.json").read_text()) == [row]
 
@@ -60,25 +65,68 @@ def test_finished_cases_are_kept_and_a_killed_run_loses_one_at_most(tmp_path):
         runner.run([case("a", run)], 4, tmp_path)
     assert done == [0, 1]
     done.clear()
-    (row,) = runner.run([case("a", run)], 4, tmp_path)
+    (row,) = measured([case("a", run)], 4, tmp_path)
     assert done == [2, 3]
     assert row["seeds"] == 4
 
 
 def test_a_case_may_ask_for_fewer_seeds(tmp_path):
-    (row,) = runner.run([case("a", lambda seed: Measured({"error": 1.0}, {}), seeds=1)], 5, tmp_path)
+    (row,) = measured([case("a", lambda seed: Measured({"error": 1.0}, {}), seeds=1)], 5, tmp_path)
     assert row["seeds"] == 1
 
 
+def test_another_version_measures_again(tmp_path, monkeypatch):
+    runs = []
+    each = case("a", lambda seed: Measured({"error": float(len(runs))}, {}) if not runs.append(seed) else None)
+    measured([each], 1, tmp_path)
+    monkeypatch.setattr(runner, "__version__", "another")
+    measured([each], 1, tmp_path)
+    assert runs == [0, 0]
+
+
+def test_an_error_is_reported_and_the_other_cases_go_on(tmp_path):
+    def fail(seed: int) -> Measured:
+        raise pf.errors.ProblemError("impossible")
+
+    cases = [case("bad", fail), case("good", lambda seed: Measured({"error": 1.0}, {}))]
+    failures = runner.run(cases, 1, tmp_path)
+    assert [(failure.job.case.case, failure.message) for failure in failures] == [("bad", "impossible")]
+    assert [row["case"] for row in runner.collect(cases, tmp_path)] == ["good"]
+
+
+def test_a_run_of_some_cases_keeps_the_results_of_the_others(tmp_path):
+    a, b = (case(name, lambda seed: Measured({"error": 1.0}, {})) for name in "ab")
+    runner.run([a], 1, tmp_path)
+    runner.run([b], 2, tmp_path)
+    assert [(row["case"], row["seeds"]) for row in runner.collect([a, b], tmp_path)] == [("a", 1), ("b", 2)]
+
+
+def test_a_diverged_value_is_the_largest_and_valid_json(tmp_path):
+    each = case("a", lambda seed: Measured({"error": [1.0, np.nan, np.inf][seed]}, {}))
+    (row,) = measured([each], 3, tmp_path)
+    assert (row["measured"], row["low"], row["high"]) == (None, 1.0, None)
+    assert json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail) == [row]
+    assert "| diverged | 1 | diverged |" in report.markdown([row])
+
+
+def test_processes_side_by_side_measure_the_same(tmp_path):
+    cases = [each for each in experiments.select(["helmholtz"]) if each.method == "Chebyshev"]
+    here, there = tmp_path / "here", tmp_path / "there"
+    rows = measured(cases, 1, here)
+    assert runner.run(cases, 1, there, workers=2) == []
+    for a, b in zip(rows, runner.collect(cases, there), strict=True):
+        np.testing.assert_allclose(a["measured"], b["measured"], atol=1e-13)
+
+
 def test_the_table_has_published_and_measured_values(tmp_path):
-    rows = runner.run([case("a", lambda seed: Measured({"error": 2e-9}, {}), published={"error": 3e-8})], 1, tmp_path)
+    rows = measured([case("a", lambda seed: Measured({"error": 2e-9}, {}), published={"error": 3e-8})], 1, tmp_path)
     assert "| PD-OFM | paper | error | 3.0e-08 | 2.0e-09 |" in report.markdown(rows)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("settings", ["paper", "ours"])
 def test_every_method_solves_a_small_problem(method, settings):
-    setup = Setup(lambda: pf.zoo.get("poisson-1d"), 20, 0.1, 20, 100, 2, 2)
+    setup = Setup(lambda: pf.zoo.get("poisson-1d"), 20, 0.1, 20, 100, 2)
     assert setup.solution(method, settings, 0).errors().relative_l2 < 1e-2
 
 
@@ -100,3 +148,56 @@ def test_covariances_are_in_the_stated_range(distribution):
 
 def test_training_and_test_solutions_differ():
     assert transfer.TEST_SEED != transfer.TRAINING_SEED
+
+
+def row(experiment: str, problem: str, method: str, settings: str, value: float | None, **more) -> dict:
+    base = {"experiment": experiment, "case": problem, "method": method, "settings": settings, "measured": value}
+    return base | {"metric": "relative L2", "published": None} | more
+
+
+def table(ofm: float | None, rfm: float, published: float | None = 1e-9) -> list[dict]:
+    """One problem with rows for PD-OFM and its rivals, paper settings."""
+    rivals = [row("helmholtz", "interval", m, "paper", rfm, published=1e-6) for m in ("RFM", "TransNet")]
+    return [row("helmholtz", "interval", "PD-OFM", "paper", ofm, published=published), *rivals]
+
+
+def verdict(rows: list[dict], words: str) -> str:
+    (found,) = [each.verdict for each in claims.verdicts(rows) if words in each.claim]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("measured", "ours", "expected"),
+    [
+        (1e-10, None, claims.HOLDS),
+        (1e-8, 1e-10, claims.OURS_ONLY),
+        (1e-8, 1e-8, claims.FAILS),
+        (1e-8, None, claims.FAILS),
+        (None, None, claims.FAILS),
+    ],
+)
+def test_a_published_value_is_judged_by_what_was_measured(measured, ours, expected):
+    rows = table(measured, 1e-6) + ([] if ours is None else [row("helmholtz", "interval", "PD-OFM", "ours", ours)])
+    assert verdict(rows, "reaches") == expected
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(1000, claims.HOLDS), (10, claims.FAILS)])
+def test_orders_of_magnitude_are_judged_by_the_mean_gain(gain, expected):
+    assert verdict(table(1e-9, gain * 1e-9), "lower than RFM") == expected
+
+
+@pytest.mark.parametrize(("with_penalty", "expected"), [(1e-9, claims.HOLDS), (1e-7, claims.FAILS)])
+def test_orthogonality_must_pay(with_penalty, expected):
+    rows = [*table(with_penalty, 1e-5), row("helmholtz", "interval", "PD-FM", "paper", 1e-8)]
+    assert verdict(rows, "Orthogonality makes") == expected
+
+
+def test_our_recipe_is_not_counted_for_the_claim_on_transfer():
+    metric = {"metric": "geometric mean, square, released"}
+    rows = [row("transfer", "a", m, "paper", value, **metric) for m, value in (("PD-OFM", 1e-7), ("PD-FM", 1e-8))]
+    rows.append(row("transfer", "trained for a family", "variable projection", "ours", 1e-12, **metric))
+    assert verdict(rows, "improves transfer") == claims.FAILS
+
+
+def test_claims_about_nothing_that_was_measured_are_not_judged():
+    assert claims.verdicts([]) == []

@@ -1,7 +1,7 @@
 """Make the trained features that come with the package: ``python tools/make_features.py``, about five minutes.
 
 A network of 500 features on [-1, 1]^d is trained by variable projection for 20 random solutions of Poisson's equation,
-sums of five Gaussians, then rounded to half precision so that its file stays below one megabyte (the rounded weights
+sums of five Gaussians, then rounded to half precision so that its file takes about one megabyte (the rounded weights
 are the features; nothing is lost when they are loaded).
 """
 

@@ -76,12 +76,16 @@ def solve(
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; all of them if omitted.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, … per case.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="A subset that takes about three minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A subset that takes less than three minutes.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, tables and figures; finished cases are kept.")] = Path(
         "results"
     ),
+    workers: Annotated[int, typer.Option(min=1, help="Cases at the same time, in processes of one thread.")] = 2,
 ) -> None:
-    """Reproduce the tables and figures of the paper, published values beside measured ones."""
+    """Reproduce the tables and figures of the paper, published values beside measured ones.
+
+    Exit code 1 if a case ended with an error.
+    """
     from pdofm import experiments
     from pdofm.experiments import report, runner
 
@@ -93,11 +97,17 @@ def reproduce(
             ending = "" if left != left else f", about {left / 60:.0f} min left"
             bar.update(task, completed=done, total=total, description=what + ending)
             if not console.is_terminal:
-                print(f"[{done + 1}/{total}] {what}{ending}", file=sys.stderr, flush=True)
+                print(f"[{done}/{total}] {what}{ending}", file=sys.stderr, flush=True)
 
-        rows = runner.run(cases, seeds, out, show)
-    for path in report.write(rows, cases, seeds, out):
+        try:
+            failures = runner.run(cases, seeds, out, show, workers=workers, prepare=use_compilation_cache)
+        finally:
+            rows = runner.collect(experiments.select(), out)  # of earlier runs, too
+    for path in report.write(rows, experiments.select(), out):
         print(path)
+    for failure in failures:
+        console.print(f"failed: {failure.job}: {failure.message}", style="red", markup=False, highlight=False)
+    raise typer.Exit(1 if failures else 0)
 
 
 @app.command()

@@ -19,14 +19,16 @@ COLOURS = ("#000000", "#0072b2", "#d55e00", "#888888")
 class Drawer:
     """Draws what a run has measured; every figure is asked for by the name of its file."""
 
-    def __init__(self, cases: Sequence[Case], seeds: int, out: Path):
-        self.cases, self.seeds, self.out = cases, seeds, out
+    def __init__(self, cases: Sequence[Case], out: Path):
+        self.out = out
+        found = {case: curves(case, out) for case in cases}
+        self.runs = {case: runs for case, runs in found.items() if runs}
 
     def draw(self) -> Iterator[tuple[str, str, list[Path]]]:
         """Write all figures that the cases allow; yields experiment, caption and the paths (PNG, then SVG)."""
         import matplotlib
 
-        experiments = dict.fromkeys(case.experiment for case in self.cases)
+        experiments = dict.fromkeys(case.experiment for case in self.runs)
         for experiment in experiments:
             with matplotlib.rc_context(pf.plot.STYLE):
                 figures = list(self._of(experiment))
@@ -37,19 +39,19 @@ class Drawer:
                 yield experiment, caption, paths
 
     def _of(self, experiment: str) -> Iterator[tuple[str, str, Any]]:
-        measured = {c.case for c in self.cases if c.experiment == experiment}
+        measured = {c.case for c in self.runs if c.experiment == experiment}
         for case, draw in _LINE_FIGURES.get(experiment, ()):
-            if case in measured:
-                yield draw(self)
-        found = dict.fromkeys((c.case, c.settings) for c in self.cases if c.experiment == experiment)
+            if case in measured and (figure := draw(self)) is not None:
+                yield figure
+        found = dict.fromkeys((c.case, c.settings) for c in self.runs if c.experiment == experiment)
         for case, settings in found:
             if (experiment, case) in SETUPS or experiment == "variational":
                 yield self._errors(experiment, case, settings)
 
     def _curves(self, experiment: str, case: str, settings: str | None = None) -> dict[str, list[dict[str, Any]]]:
         """What was measured by each method, one entry per seed."""
-        wanted = [c for c in self.cases if (c.experiment, c.case) == (experiment, case)]
-        return {c.method: curves(c, self.out, self.seeds) for c in wanted if settings in (None, c.settings)}
+        wanted = {c: runs for c, runs in self.runs.items() if (c.experiment, c.case) == (experiment, case)}
+        return {c.method: runs for c, runs in wanted.items() if settings in (None, c.settings)}
 
     def _lines(self, ax: Any, x: Sequence[float], found: dict[str, list[Sequence[float]]], *, log: bool = True) -> None:
         """A line per method through the medians, in a band over the seeds."""
@@ -84,17 +86,20 @@ class Drawer:
         return "fit-coefficients", "Coefficients of 20 features by size, seed 0.", figure
 
     def _fit_features(self) -> tuple[str, str, Any]:
-        runs = self._curves("fit", "coefficients of 20 features")["PD-OFM"]
-        figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
-        for i, values in enumerate(runs[0]["first ten features"]):
-            axes[0, 0].plot(runs[0]["x"], values, color=str(0.08 * i), linewidth=0.8)
-        axes[0, 0].set(xlabel="$x$", ylabel="features")
-        return "fit-features", "The first ten learned features, seed 0.", figure
+        found = self._curves("fit", "coefficients of 20 features")
+        figure, axes = pf.plot.new_figure(1, len(found), panel=(2.8, 2.2))
+        for ax, (method, runs) in zip(axes[0], found.items(), strict=True):
+            for i, values in enumerate(runs[0]["first ten features"]):
+                ax.plot(runs[0]["x"], values, color=str(0.08 * i), linewidth=0.8)
+            ax.set(xlabel="$x$", ylabel="features", title=method)
+        return "fit-features", "The first ten features, seed 0.", figure
 
     def _dynamics(self) -> tuple[str, str, Any]:
         figure, axes = pf.plot.new_figure(1, 2, panel=(2.8, 2.2))
         for case, style, colour in zip(("xavier", "kaiming"), LINES, COLOURS, strict=False):
-            runs = self._curves("dynamics", case)["PD-FM"]
+            runs = self._curves("dynamics", case).get("PD-FM", [])
+            if not runs:
+                continue
             for ax, name in zip(axes[0], ("loss", "least-squares error"), strict=True):
                 values = np.array([run[name] for run in runs])
                 x = np.arange(1, values.shape[1] + 1) if name == "loss" else np.array(runs[0]["step"], float)
@@ -132,8 +137,11 @@ class Drawer:
             "poisson-1d", "poisson-1d-errors", "Error for another source against the number of features."
         )
 
-    def _ridges(self) -> tuple[str, str, Any]:
-        run = self._curves("interior-layer", "50 other sources")["trained tanh"][0]
+    def _ridges(self) -> tuple[str, str, Any] | None:
+        runs = self._curves("interior-layer", "50 other sources").get("trained tanh")
+        if runs is None:
+            return None
+        run = runs[0]
         figure, axes = pf.plot.new_figure(1, 2, panel=(2.8, 2.2))
         for ax, when in zip(axes[0], ("before", "after"), strict=True):
             places, slopes = run[f"ridges {when}"]
@@ -147,26 +155,41 @@ class Drawer:
         )
 
     def _errors(self, experiment: str, case: str, settings: str) -> tuple[str, str, Any]:
-        """Absolute errors of every method at seed 0: maps, or lines in one dimension; a row per component."""
-        found = {method: runs[0] for method, runs in self._curves(experiment, case, settings).items() if runs}
+        """The first method's solution, then absolute errors of every method, at seed 0: maps, or lines in one
+        dimension; a row per component."""
+        found = {method: runs[0] for method, runs in self._curves(experiment, case, settings).items()}
+        first = next(iter(found))
         problem = SETUPS["poisson-2d" if experiment == "variational" else experiment, case].problem()
         domain, names = problem.domain, problem.layout.component_names
-        figure, axes = pf.plot.new_figure(len(names), len(found), panel=(1.9, 1.7), gap=(1.0, 0.7))
         section = None if domain.dim == 1 else pf.plot.Section(domain, resolution=RESOLUTION)
-        for column, (method, run) in enumerate(found.items()):
-            for row, errors in enumerate(run["errors"]):
-                ax = axes[row, column]
+        panels = [(f"{first}: solution", found[first]["solution"])]
+        panels += [(f"{method}: error", run["errors"]) for method, run in found.items()]
+        if len(names) == 1:
+            figure, axes = pf.plot.new_figure(
+                -(-len(panels) // 3), min(len(panels), 3), panel=(1.9, 1.7), gap=(1.0, 0.7)
+            )
+            columns = [[ax] for ax in axes.flat]
+        else:
+            figure, axes = pf.plot.new_figure(len(names), len(panels), panel=(1.9, 1.7), gap=(1.0, 0.7))
+            columns = axes.T
+        for column, (axs, (what, rows)) in enumerate(zip(columns, panels, strict=False)):
+            for ax, name, values in zip(axs, names, map(np.array, rows), strict=True):
                 if section is None:
-                    pf.plot.line_panel(ax, section_of(domain)[:, 0], np.maximum(errors, 1e-18), color="black")
-                    ax.set(yscale="log", xlabel="$x$", ylabel="absolute error" if column == 0 else "")
+                    shown = values if column == 0 else np.maximum(values, 1e-18)
+                    pf.plot.line_panel(ax, section_of(domain)[:, 0], shown, color="black", linewidth=0.8)
+                    ax.set(yscale="linear" if column == 0 else "log", xlabel="$x$")
+                elif column == 0:
+                    pf.plot.solution_panel(ax, section, values, label="")
                 else:
-                    pf.plot.error_panel(ax, section, np.array(errors), label="")
-                ax.set_title(method if len(names) == 1 else f"{method}, {names[row]}")
+                    pf.plot.error_panel(ax, section, values, label="")
+                ax.set_title(what if len(names) == 1 else f"{what}, {name}")
+        for ax in axes.flat[len(panels) * len(names) :]:
+            ax.remove()
         slug = f"{experiment}-{case}-{settings}".lower()
-        return slug, f"Absolute error, {case}, {settings} settings, seed 0.", figure
+        return slug, f"Solution and absolute errors, {case}, {settings} settings, seed 0.", figure
 
 
-_LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any]]]]] = {
+_LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any] | None]]]] = {
     "fit": (
         ("error against features", Drawer._fit_errors),
         ("coefficients of 20 features", Drawer._fit_coefficients),

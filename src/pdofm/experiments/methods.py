@@ -27,29 +27,38 @@ class Setup:
     steps: int
     points: int
     boundary_points: int
-    subdomains: int  # those of the 2 x … x 2 that meet the domain
     picard_steps: int | None = None
-    tolerance: float = 1e-3
+    training_problem: Callable[[], pf.Problem] | None = None  # if features are trained for another one
 
     def solution(self, method: str, settings: str, seed: int) -> pf.Solution:
         """Solve the problem by a method with the settings of a name."""
-        problem = self.problem()
+        problem, features = self.problem(), self.features(method, settings, seed)
+        if settings == PAPER:
+            steps = self.picard_steps
+            return self.solve(problem, features, seed, None if steps is None else pf.Picard(max_steps=steps, memory=0))
         with quiet():
-            features = self.features(problem, method, settings, seed)
-            if settings == PAPER:
-                steps = self.picard_steps
-                how = None if steps is None else pf.Picard(max_steps=steps, memory=0)
-                counts: dict[str, Any] = {"points": self.points, "boundary_points": self.boundary_points}
-                return pf.solve(problem, features, method=how, key=seed, **counts)
             if method == "Chebyshev":
                 return pf.solve(problem, features, sampling="clustered", key=seed)
             return pf.solve(problem, pf.tune_scale(problem, features, key=seed), key=seed)
 
-    def features(self, problem: pf.Problem, method: str, settings: str, seed: int) -> pf.Features:
+    def solve(
+        self, problem: pf.Problem, features: pf.Features, seed: int, method: pf.Picard | pf.Newton | None = None
+    ) -> pf.Solution:
+        """Solve with the paper's points."""
+        with quiet():
+            return pf.solve(
+                *(problem, features),
+                method=method,
+                points=self.points,
+                boundary_points=self.boundary_points,
+                key=seed,
+            )
+
+    def features(self, method: str, settings: str, seed: int) -> pf.Features:
         """The space of a method, trained if it is one that trains."""
         if method in ("PD-OFM", "PD-FM"):
-            return self.trained(problem, method, settings, seed).features
-        return _fixed_space(problem.domain, method, self.size, self.subdomains, seed)
+            return self.trained((self.training_problem or self.problem)(), method, settings, seed).features
+        return _fixed_space(self.problem().domain, method, self.size, seed)
 
     def trained(
         self, problem: pf.Problem, method: str, settings: str, seed: int, depth: int = 2, **options: Any
@@ -63,7 +72,6 @@ class Setup:
         settings_: dict[str, Any] = {
             "orthogonality": self.orthogonality if method == "PD-OFM" else 0.0,
             "steps": self.steps,
-            "tolerance": self.tolerance,
             "points": self.points,
             "boundary_points": self.boundary_points,
             "optimiser": ADAM,
@@ -78,26 +86,27 @@ def features_for(problem: pf.Problem, method: str, size: int, seed: int) -> pf.F
     if method.lower() not in known:
         raise pf.errors.unknown_name("method", method, known)
     name = known[method.lower()]
-    if name == "Chebyshev":
-        return _fixed_space(problem.domain, name, size, 1, seed)
     if name in ("PD-OFM", "PD-FM"):
         features = _pretrained(problem, name, size, seed).features
     else:
-        features = _fixed_space(problem.domain, name, size, 2**problem.domain.dim, seed)
-    return pf.tune_scale(problem, features, key=seed)
+        features = _fixed_space(problem.domain, name, size, seed)
+    return features if name == "Chebyshev" else pf.tune_scale(problem, features, key=seed)
 
 
-def _fixed_space(domain: pf.Domain, method: str, size: int, subdomains: int, seed: int) -> pf.Features:
+def _fixed_space(domain: pf.Domain, method: str, size: int, seed: int) -> pf.Features:
     """The space of a method that does not train."""
     if method == "Chebyshev":
         return pf.Chebyshev(domain, size)
     if method == "TransNet":
         return pf.TransNet.tune(domain, size, key=seed)
 
-    def inner(box: pf.Box, key: int) -> pf.Features:
-        return pf.RandomFeatures(box, size // subdomains, initialisation="uniform", key=key)
+    def divided(each: int) -> pf.Features:
+        def inner(box: pf.Box, key: int) -> pf.Features:
+            return pf.RandomFeatures(box, each, initialisation="uniform", key=key)
 
-    return pf.PartitionOfUnity(inner, domain, 2, window="b", key=seed)
+        return pf.PartitionOfUnity(inner, domain, 2, window="b", key=seed)
+
+    return divided(max(size // divided(1).size, 1))  # as many subdomains as meet the domain
 
 
 def _pretrained(problem: pf.Problem, method: str, size: int, seed: int, **options: Any) -> pf.Trained:

@@ -2,7 +2,6 @@
 
 import base64
 import html
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ th { border-bottom: 1px solid #111 } img { max-width: 100% } figcaption { font-s
 """
 
 
-def write(rows: Sequence[Row], cases: Sequence[Case], seeds: int, out: Path) -> list[Path]:
-    """Write tables.md, figures and report.html to `out`; returns the paths that were written."""
+def write(rows: Sequence[Row], cases: Sequence[Case], out: Path) -> list[Path]:
+    """Write tables.md, figures and report.html to `out`; returns all paths of the results."""
     (out / "tables.md").write_text(markdown(rows, verdicts(rows)))
-    drawn = list(Drawer(cases, seeds, out).draw())
+    drawn = list(Drawer(cases, out).draw())
     (out / "report.html").write_text(_page(rows, drawn))
     return [out / "results.json", out / "tables.md", out / "report.html", *(p for _, _, paths in drawn for p in paths)]
 
@@ -50,14 +49,13 @@ def _grouped(rows: Sequence[Row]) -> Iterable[tuple[str, str, list[Row]]]:
 
 
 def _words(row: Row) -> list[str]:
-    numbers = [_number(row[name]) for name in ("published", "measured", "low", "high")]
+    published = "" if row["published"] is None else _number(row["published"])
+    numbers = [published, *(_number(row[name]) for name in ("measured", "low", "high"))]
     return [row["method"], row["settings"], row["metric"], *numbers, str(row["seeds"]), f"{row['seconds']:.1f}"]
 
 
 def _number(value: float | None) -> str:
     if value is None:
-        return ""
-    if not math.isfinite(value):
         return "diverged"
     return f"{value:g}" if value == int(value) and abs(value) < 1e4 else f"{value:.1e}"
 

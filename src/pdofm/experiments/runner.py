@@ -1,52 +1,162 @@
 """Run cases, keep what is finished, and collect results."""
 
 import json
+import math
+import multiprocessing
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+from pdofm import __version__
+from pdofm.errors import PdofmError
 from pdofm.experiments.case import Case
 
 Show = Callable[[str, int, int, float], None]
 
 
-def run(cases: Iterable[Case], seeds: int, out: Path, show: Show = lambda *_: None) -> list[dict[str, Any]]:
-    """Run every case with seeds 0, 1, …; a case and seed whose file exists is not run again.
+class Job(NamedTuple):
+    """A case and a seed."""
 
-    Returns the rows of results.json, which is written to `out` along the way, and calls ``show(what, done, total,
-    seconds_left)`` before each run.
+    case: Case
+    seed: int
+
+    def __str__(self) -> str:
+        case = self.case
+        return f"{case.experiment}, {case.case}, {case.method}, {case.settings}, seed {self.seed}"
+
+
+class Failure(NamedTuple):
+    """A job that ended with an error."""
+
+    job: Job
+    message: str
+
+
+def run(
+    cases: Iterable[Case],
+    seeds: int,
+    out: Path,
+    show: Show = lambda *_: None,
+    *,
+    workers: int = 1,
+    prepare: Callable[[], None] | None = None,
+) -> list[Failure]:
+    """Run every case with seeds 0, 1, …; what this version has measured into `out` before is not run again.
+
+    Args:
+        cases, seeds: what to run.
+        out: the folder; every finished case and seed is a file in its subfolder "cases".
+        show: called as ``show(what, done, total, seconds_left)`` whenever a job ends, and before the first.
+        workers: so many processes, each with one thread for linear algebra; 1 runs in this process.
+        prepare: called first in every process.
+
+    Returns the jobs that ended with an error of this package; they are tried again next time.
     """
-    cases = list(cases)
     # Seed by seed, so that a run that is stopped has whole tables.
-    jobs = [(case, seed) for seed in range(seeds) for case in cases if seed < (case.seeds or seeds)]
-    folder = out / "cases"
-    folder.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs if not _file(folder, *job).exists()]
-    spent, done = 0.0, len(jobs) - len(waiting)
-    for i, (case, seed) in enumerate(waiting):
-        left = spent / i * (len(waiting) - i) if i else float("nan")
-        show(f"{case.experiment}, {case.case}, {case.method}, {case.settings}, seed {seed}", done + i, len(jobs), left)
-        start = time.perf_counter()
-        measured = case.run(seed)
-        seconds = time.perf_counter() - start
-        spent += seconds
-        content = {"metrics": measured.metrics, "curves": measured.curves, "seconds": seconds}
-        _write(_file(folder, case, seed), json.dumps(content))
-    rows = [row for case in cases for row in _rows(case, folder, seeds)]
+    cases = list(cases)
+    jobs = [Job(case, seed) for seed in range(seeds) for case in cases if seed < (case.seeds or seeds)]
+    (out / "cases").mkdir(parents=True, exist_ok=True)
+    waiting = [job for job in jobs if _read(out, *job) is None]
+    failures, start = [], time.perf_counter()
+    finish = _in_turn if workers == 1 else _side_by_side
+    show("starting", len(jobs) - len(waiting), len(jobs), math.nan)
+    for i, (job, message) in enumerate(finish(waiting, out, workers, prepare), 1):
+        if message is not None:
+            failures.append(Failure(job, message))
+        left = (time.perf_counter() - start) / i * (len(waiting) - i)
+        show(str(job) if message is None else f"{job}: {message}", len(jobs) - len(waiting) + i, len(jobs), left)
+    return failures
+
+
+def collect(cases: Iterable[Case], out: Path) -> list[dict[str, Any]]:
+    """The rows of results.json: medians and ranges of everything that is finished; also writes that file."""
+    rows = [row for case in cases for row in _rows(case, out)]
     _write(out / "results.json", json.dumps(rows, indent=1))
     return rows
 
 
-def curves(case: Case, out: Path, seeds: int) -> list[dict[str, Any]]:
+def curves(case: Case, out: Path) -> list[dict[str, Any]]:
     """The curves that were measured for a case, one entry per seed that was run."""
-    paths = [_file(out / "cases", case, seed) for seed in range(seeds)]
-    return [json.loads(path.read_text())["curves"] for path in paths if path.exists()]
+    return [entry["curves"] for entry in _finished(case, out)]
 
 
-def _file(folder: Path, case: Case, seed: int) -> Path:
-    return folder / f"{case.slug}--{seed}.json"
+def _in_turn(
+    jobs: Sequence[Job], out: Path, workers: int, prepare: Callable[[], None] | None
+) -> Iterator[tuple[Job, str | None]]:
+    if prepare is not None:
+        prepare()
+    for job in jobs:
+        yield job, _measure(job, out)
+
+
+def _side_by_side(
+    jobs: Sequence[Job], out: Path, workers: int, prepare: Callable[[], None] | None
+) -> Iterator[tuple[Job, str | None]]:
+    fresh = multiprocessing.get_context("spawn")  # threads of JAX do not survive a fork
+    with _one_thread(), ProcessPoolExecutor(workers, fresh, prepare) as pool:
+        waiting: dict[Future, Job] = {pool.submit(_measure, job, out): job for job in jobs}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes that start meanwhile use one thread for linear algebra: more would wait for each other."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _measure(job: Job, out: Path) -> str | None:
+    """Run a job and write what it measured; returns the message of an error of this package."""
+    start = time.perf_counter()
+    try:
+        measured = job.case.run(job.seed)
+    except PdofmError as error:
+        return str(error)
+    content = {"metrics": _finite(measured.metrics), "curves": measured.curves, "version": __version__}
+    content["seconds"] = time.perf_counter() - start
+    _write(_file(out, *job), json.dumps(content))
+    return None
+
+
+def _finite(metrics: dict[str, float]) -> dict[str, float | None]:
+    """JSON has no name for what is not a number: None stands for a diverged value."""
+    return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
+
+
+def _file(out: Path, case: Case, seed: int) -> Path:
+    return out / "cases" / f"{case.slug}--{seed}.json"
+
+
+def _read(out: Path, case: Case, seed: int) -> dict[str, Any] | None:
+    path = _file(out, case, seed)
+    content = json.loads(path.read_text()) if path.exists() else {}
+    return content if content.get("version") == __version__ else None
+
+
+def _finished(case: Case, out: Path) -> list[dict[str, Any]]:
+    found, seed = [], 0
+    while (entry := _read(out, case, seed)) is not None:
+        found.append(entry)
+        seed += 1
+    return found
 
 
 def _write(path: Path, text: str) -> None:
@@ -56,12 +166,12 @@ def _write(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def _rows(case: Case, folder: Path, seeds: int) -> Sequence[dict[str, Any]]:
-    paths = [_file(folder, case, seed) for seed in range(min(seeds, case.seeds or seeds))]
-    found = [json.loads(path.read_text()) for path in paths]
+def _rows(case: Case, out: Path) -> list[dict[str, Any]]:
+    found = _finished(case, out)
     rows = []
-    for metric in found[0]["metrics"]:
-        values = [entry["metrics"][metric] for entry in found]
+    for metric in found[0]["metrics"] if found else ():
+        # A diverged value is the largest of all.
+        values = [math.inf if entry["metrics"][metric] is None else entry["metrics"][metric] for entry in found]
         rows.append(
             {
                 "experiment": case.experiment,
@@ -70,9 +180,7 @@ def _rows(case: Case, folder: Path, seeds: int) -> Sequence[dict[str, Any]]:
                 "settings": case.settings,
                 "metric": metric,
                 "published": case.published.get(metric),
-                "measured": median(values),
-                "low": min(values),
-                "high": max(values),
+                **_finite({"measured": median(values), "low": min(values), "high": max(values)}),
                 "seeds": len(values),
                 "seconds": median(entry["seconds"] for entry in found),
             }
