@@ -79,7 +79,7 @@ def test_another_version_measures_again(tmp_path, monkeypatch):
     runs = []
     each = case("a", lambda seed: Measured({"error": float(len(runs))}, {}) if not runs.append(seed) else None)
     measured([each], 1, tmp_path)
-    monkeypatch.setattr(runner, "__version__", "another")
+    monkeypatch.setattr(runner, "VERSION", "another")
     measured([each], 1, tmp_path)
     assert runs == [0, 0]
 

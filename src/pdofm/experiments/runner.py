@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-from pdofm import __version__
+import pdofm as pf
 from pdofm.errors import PdofmError
 from pdofm.experiments.case import Case
 
+VERSION = pf.__version__
 Show = Callable[[str, int, int, float], None]
 
 
@@ -130,7 +131,7 @@ def _measure(job: Job, out: Path) -> str | None:
         measured = job.case.run(job.seed)
     except PdofmError as error:
         return str(error)
-    content = {"metrics": _finite(measured.metrics), "curves": measured.curves, "version": __version__}
+    content = {"metrics": _finite(measured.metrics), "curves": measured.curves, "version": VERSION}
     content["seconds"] = time.perf_counter() - start
     _write(_file(out, *job), json.dumps(content))
     return None
@@ -148,7 +149,7 @@ def _file(out: Path, case: Case, seed: int) -> Path:
 def _read(out: Path, case: Case, seed: int) -> dict[str, Any] | None:
     path = _file(out, case, seed)
     content = json.loads(path.read_text()) if path.exists() else {}
-    return content if content.get("version") == __version__ else None
+    return content if content.get("version") == VERSION else None
 
 
 def _finished(case: Case, out: Path) -> list[dict[str, Any]]:
