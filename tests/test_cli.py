@@ -174,3 +174,15 @@ def test_a_command_that_does_not_exist_exits_with_two():
     found = run("slove", "poisson-1d")
     assert found.exit_code == 2
     assert re.search(r"No such command 'slove'", found.stderr)
+
+
+def test_the_version_is_shown():
+    assert run("--version").stdout == f"pdofm {pf.__version__}\n"
+
+
+def test_a_file_with_an_error_names_the_line(tmp_path):
+    path = tmp_path / "broken.py"
+    path.write_text("import math\nproblem = math.nothing\n")
+    found = run("solve", str(path))
+    assert isinstance(found.exception, PdofmError)
+    assert re.search(r"broken.py' cannot be run: AttributeError in it, line 2: .*'nothing'", str(found.exception))

@@ -264,3 +264,8 @@ def test_a_file_that_holds_no_features_is_refused_with_the_reason(name, path):
     prepare(path)
     with pytest.raises(FeaturesError, match=message):
         pf.load(path)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FeaturesError, match=r"There is no folder .*missing"):
+        pf.save(tmp_path / "missing" / "f.safetensors", pf.load("poisson-2d"))

@@ -560,3 +560,9 @@ def test_what_cannot_be_projected_is_refused(case):
     options, problem, loss, message = BAD_PROJECTIONS[case]
     with pytest.raises(ProblemError, match=message):
         pf.pretrain(problem(), network(12), physics=loss, precision="float64", **(FEW | options))
+
+
+def test_a_negative_weight_is_refused():
+    problem = pf.zoo.get("poisson-1d")
+    with pytest.raises(FeaturesError, match="must not be negative; got -1"):
+        pf.pretrain(problem, pf.NetworkFeatures(problem.domain, 10), orthogonality=-1.0)

@@ -727,6 +727,12 @@ WRONG_TYPES = {
     "fractional features": ("pf.solve(P, 10.5)", "features must be Features.*or a number; got float"),
     "width": ("pf.NetworkFeatures(D, 2.5)", "width must be an integer of at least 1; got 2.5"),
     "box": ("pf.RandomFeatures([0, 1], 5)", "Features need a domain .*got list.*NetworkFeatures"),
+    "box by its name": ("pf.NetworkFeatures(D, 5).on('disk')", "Features need a domain .*got str"),
+    "saved solution": ("pf.save('f', pf.solve(P, 5))", r"save\(\) writes Features; got Solution. Save its .features."),
+    "saved number": ("pf.save('f', 1)", r"save\(\) writes Features; got int.$"),
+    "trained number": ("pf.pretrain(P, 80)", "takes features to start from, such as NetworkFeatures.*got int"),
+    "loss": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), physics=pf.losses.Projected)", r"object: Projected\(…\)"),
+    "family": ("pf.losses.Projected([f])", "takes one function of a point .*got list"),
 }
 
 

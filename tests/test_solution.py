@@ -441,3 +441,11 @@ def test_a_component_that_vanishes_is_estimated_against_the_others():
     u = pf.solve(stokes, 60)
     assert u.converged
     assert u.error_estimate < 1e-3
+
+
+def test_with_few_points_the_advice_is_more_points():
+    problem = pf.zoo.get("poisson-square")
+    with pytest.warns(ConvergenceWarning, match="use more points: 40 inside for 50 features, usual are 200"):
+        pf.solve(problem, 50, points=40, boundary_points=20, tol=1e-12)
+    with pytest.warns(ConvergenceWarning, match="use more features"):
+        pf.solve(problem, 50, tol=1e-12)

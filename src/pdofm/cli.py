@@ -4,6 +4,7 @@ import json
 import os
 import runpy
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,22 @@ import pdofm as pf
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Partial differential equations without a mesh.")
 console = Console(stderr=True)
 """Everything that is said goes to standard error; standard output carries results only."""
+
+
+def _version(wanted: bool) -> bool:
+    if wanted:
+        print(f"pdofm {pf.__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Partial differential equations without a mesh, to near machine precision."""
 
 
 @app.command("list")
@@ -144,7 +161,16 @@ def _problem(name: str) -> pf.Problem:
         return pf.zoo.get(name)
     if not Path(name).is_file():
         raise pf.errors.ProblemError(f"There is no file {name!r}. Give a file that defines `problem`, or a name.")
-    found = runpy.run_path(name).get("problem")
+    try:
+        found = runpy.run_path(name).get("problem")
+    except pf.errors.PdofmError:
+        raise
+    except Exception as error:
+        at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
+        where = f", line {at[-1]}" if at else ""
+        raise pf.errors.ProblemError(
+            f"{name!r} cannot be run: {type(error).__name__} in it{where}: {error}. It must define `problem`."
+        ) from error
     if not isinstance(found, pf.Problem):
         raise pf.errors.ProblemError(
             f"{name!r} must define a variable `problem` that is a pdofm.Problem; found {type(found).__name__}."

@@ -32,7 +32,7 @@ from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
 from pdofm.solution import Solutions
-from pdofm.solve import ACCEPTABLE, Clock, Prepared, prepare
+from pdofm.solve import ACCEPTABLE, Clock, Prepared, advice, prepare
 
 BLOCK_BYTES = 2**25
 """Right-hand sides are solved in blocks of about this size, but at least `LEAST_BLOCK` at once."""
@@ -157,7 +157,7 @@ class Solver:
         largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
         _check_linear(self.setting, self.system, largest)
         many = Solutions(self.problem, self.features, shaped, residuals, held_out, residuals <= ACCEPTABLE)
-        _warn(many)
+        _warn(many, advice(self.prepared))
         return many
 
     def __repr__(self) -> str:
@@ -336,7 +336,7 @@ def _check_linear(setting: Setting, system: System, step: Coefficients | None = 
         )
 
 
-def _warn(many: Solutions) -> None:
+def _warn(many: Solutions, remedy: str) -> None:
     failed = np.count_nonzero(~many.converged)
     if failed == 0:
         return
@@ -345,7 +345,7 @@ def _warn(many: Solutions) -> None:
     warnings.warn(
         f"{failed} of {len(many)} right-hand sides of {many.problem.name!r} have not converged: their relative "
         f"residual at {where} is above {ACCEPTABLE:g}, up to {many.residuals[worst]:.1e} for number {worst}. The "
-        "features cannot represent these solutions. Use more features, or fine-tune them with pretrain() on such a "
+        f"features cannot represent these solutions: {remedy}, or fine-tune the features with pretrain() on such a "
         "problem.",
         ConvergenceWarning,
         stacklevel=3,

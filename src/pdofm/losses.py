@@ -99,6 +99,13 @@ class Projected:
     solutions: Callable[..., Array] | None = None
     weight: float = 10.0
 
+    def __post_init__(self):
+        if self.solutions is not None and not callable(self.solutions):
+            raise ProblemError(
+                f"Projected(solutions=…) takes one function of a point with values (k,); got "
+                f"{type(self.solutions).__name__}. Write lambda x: jnp.stack([f(x), g(x)])."
+            )
+
     def __call__(self, features: Features, coefficients: Array, batch: Batch) -> Array:
         blocks = [self._rows(name, features, coefficients, batch) for name in batch.samples]
         A, b = (jnp.concatenate(parts) for parts in zip(*blocks, strict=True))
@@ -243,6 +250,8 @@ def physics_of(given: Any) -> Any:
                 f"physics must be one of {sorted(PHYSICS)} or a loss such as Variational(…); got {given!r}."
             )
         return PHYSICS[given]()
+    if isinstance(given, type):
+        raise ProblemError(f"physics is the class {given.__name__}; give an object: {given.__name__}(…).")
     if not callable(given):
         raise ProblemError(f"physics must be a name or a function loss(features, coefficients, batch); got {given!r}.")
     return given

@@ -141,8 +141,15 @@ def pretrain(
     """
     if precision not in ("float32", "float64"):
         raise unknown_name("precision", precision, ("float32", "float64"))
+    if not isinstance(features, Features):
+        raise FeaturesError(
+            f"pretrain() takes features to start from, such as NetworkFeatures(problem.domain, 500); got "
+            f"{type(features).__name__}."
+        )
     check_fit(problem, features)
     loss = physics_of(physics)
+    if not orthogonality >= 0:
+        raise FeaturesError(f"orthogonality is the weight of a penalty and must not be negative; got {orthogonality}.")
     if steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
     dtype = jnp.dtype(precision)
@@ -365,7 +372,7 @@ def _resumed(path: Path, state: _State, settings: dict[str, Any]) -> tuple[_Stat
     if header["settings"] != settings or any(a.shape != b.shape for a, b in zip(leaves, stored, strict=True)):
         raise FeaturesError(
             f"The checkpoint {str(path)!r} belongs to another run (its settings are {header['settings']}, these are "
-            f"{settings}). Delete it, or name another."
+            f"{settings}). Delete it, or name another. To train longer, go on from the features of the finished run."
         )
     arrays = [jnp.asarray(new, old.dtype) for new, old in zip(stored, leaves, strict=True)]
     return jax.tree.unflatten(structure, arrays), header["history"]

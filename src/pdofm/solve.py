@@ -115,7 +115,7 @@ def solve(
     )
     data = _rms(unseen.scales * unseen.right)
     violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    converged, reason = _judge(outcome, estimate.relative_error, violated, tol)
+    converged, reason = _judge(outcome, estimate.relative_error, violated, tol, advice(prepared))
     if not converged:
         warnings.warn(
             f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
@@ -201,14 +201,26 @@ def tune_scale(
     return features.rescaled(min((f for f in seen if seen[f][0] <= enough), key=lambda factor: seen[factor][1]))
 
 
-def _judge(outcome: Outcome, estimate: float, violated: dict[str, float], tol: float | None) -> tuple[bool, str]:
+def advice(prepared: Prepared) -> str:
+    """What to change where the answer is not good enough: points, if there are fewer than usual, else features."""
+    setting = prepared.setting
+    usual, _ = default_counts(setting.problem, setting.features.size)
+    inside = len(setting.blocks[0].points)
+    if inside < usual / 2:
+        return f"use more points: {inside} inside for {setting.features.size} features, usual are {usual} (points=)"
+    return "use more features"
+
+
+def _judge(
+    outcome: Outcome, estimate: float, violated: dict[str, float], tol: float | None, remedy: str
+) -> tuple[bool, str]:
     accepted = ACCEPTABLE if tol is None else tol
     if not outcome.converged:
         return False, outcome.reason
     if not estimate <= accepted:
         return (
             False,
-            f"the estimated relative error {estimate:.1e} is above {accepted:g}; use more features",
+            f"the estimated relative error {estimate:.1e} is above {accepted:g}; {remedy}",
         )
     worst = max(violated, key=lambda name: violated[name])
     if violated[worst] > VIOLATED:

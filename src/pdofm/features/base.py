@@ -108,7 +108,7 @@ class Features(eqx.Module):
 
 def box_of(where: HasBox) -> tuple[np.ndarray, np.ndarray]:
     """The corners of the box that features are defined on; `where` is a domain or other features."""
-    if not isinstance(where, HasBox):
+    if not isinstance(where, HasBox) or isinstance(where, str):  # strings have methods lower() and upper()
         raise FeaturesError(
             f"Features need a domain (or other features) to take their box from; got {type(where).__name__}. "
             "Write for instance NetworkFeatures(pf.Box([0, 0], [1, 1]), width=500)."

@@ -45,6 +45,12 @@ def save(path: str | PathLike, features: Features) -> None:
 
     from pdofm.version import __version__
 
+    if not isinstance(features, Features):
+        hint = "Save its .features." if isinstance(getattr(features, "features", None), Features) else ""
+        raise FeaturesError(f"save() writes Features; got {type(features).__name__}. {hint}".rstrip())
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FeaturesError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first.")
     arrays: dict[str, np.ndarray] = {}
     tree = _describe(features, "", arrays)
     header = {
@@ -55,7 +61,6 @@ def save(path: str | PathLike, features: Features) -> None:
         "box": json.dumps([np.asarray(features.lower).tolist(), np.asarray(features.upper).tolist()]),
         "tree": json.dumps(tree),
     }
-    target = Path(path)
     partial = target.with_name(target.name + ".part")
     save_file(arrays, partial, metadata=header)
     partial.replace(target)  # a killed writer leaves the old file, not half of a new one
