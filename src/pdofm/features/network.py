@@ -8,13 +8,14 @@ from jaxtyping import Array, Float
 from pdofm._types import FeatureValues, Key, Point
 from pdofm.errors import unknown_name
 from pdofm.features.base import Corner, Features, HasBox, box_of, check_count, polynomial_degree
+from pdofm.features.trigonometry import cos, sin
 from pdofm.sampling import generator
 
 ACTIVATIONS = {
     "tanh": jnp.tanh,
     "tanh3": lambda z: jnp.tanh(z) ** 3,
-    "sin": jnp.sin,
-    "cos": jnp.cos,
+    "sin": sin,
+    "cos": cos,
 }
 
 INITIALISATIONS = ("default", "xavier", "kaiming", "uniform")

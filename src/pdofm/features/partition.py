@@ -22,6 +22,7 @@ from pdofm._types import FeatureValues, Key, Point
 from pdofm.domain import Box, Domain, Part, Piece, trim
 from pdofm.errors import FeaturesError, unknown_name
 from pdofm.features.base import Corner, Features, box_of
+from pdofm.features.trigonometry import sin
 from pdofm.operators import dt, partial
 from pdofm.sampling import generator
 from pdofm.terms import Term, joined
@@ -40,7 +41,7 @@ def window_b(y: Array) -> Array:
     """1 for |y| ≤ 3/4, 0 for |y| ≥ 5/4, (1 - sin 2π|y|) / 2 between: once differentiable, the second derivative
     jumps."""
     size = jnp.abs(y)
-    falling = (1 - jnp.sin(2 * jnp.pi * jnp.clip(size, 0.75, 1.25))) / 2
+    falling = (1 - sin(2 * jnp.pi * jnp.clip(size, 0.75, 1.25))) / 2
     return jnp.where(size <= 0.75, 1.0, jnp.where(size >= 1.25, 0.0, falling))
 
 

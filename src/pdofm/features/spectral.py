@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from pdofm._types import FeatureValues, Point
 from pdofm.errors import FeaturesError, unknown_name
 from pdofm.features.base import Corner, Features, HasBox, box_of, check_count
+from pdofm.features.trigonometry import cos, sin
 
 
 @lru_cache(maxsize=64)
@@ -128,5 +129,5 @@ class Fourier(Features):
         waves = _half_space(self.dim, self.degree, self.kind)
         phase = (np.pi / self.extension) * jnp.asarray(waves, dtype=y.dtype) @ y
         # cos 0, then cosine and sine of each wave in turn, so that leading functions are the coarser ones
-        pairs = jnp.stack([jnp.cos(phase[1:]), jnp.sin(phase[1:])], axis=1).reshape(-1)
+        pairs = jnp.stack([cos(phase[1:]), sin(phase[1:])], axis=1).reshape(-1)
         return jnp.concatenate([jnp.ones(1, dtype=y.dtype), pairs])
