@@ -1,6 +1,8 @@
 """The experiments: what is registered, that runs resume, and that numbers mean what they say."""
 
 import json
+import pickle
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -155,10 +157,10 @@ def row(experiment: str, problem: str, method: str, settings: str, value: float 
     return base | {"metric": "relative L2", "published": None} | more
 
 
-def table(ofm: float | None, rfm: float, published: float | None = 1e-9) -> list[dict]:
+def table(ofm: float | None, rival: float | None, problem=("helmholtz", "interval")) -> list[dict]:
     """One problem with rows for PD-OFM and its rivals, paper settings."""
-    rivals = [row("helmholtz", "interval", m, "paper", rfm, published=1e-6) for m in ("RFM", "TransNet")]
-    return [row("helmholtz", "interval", "PD-OFM", "paper", ofm, published=published), *rivals]
+    others = [row(*problem, m, "paper", rival, published=1e-6) for m in ("RFM", "TransNet")]
+    return [row(*problem, "PD-OFM", "paper", ofm, published=1e-9), *others]
 
 
 def verdict(rows: list[dict], words: str) -> str:
@@ -170,6 +172,7 @@ def verdict(rows: list[dict], words: str) -> str:
     ("measured", "ours", "expected"),
     [
         (1e-10, None, claims.HOLDS),
+        (1.1e-9, None, claims.HOLDS),
         (1e-8, 1e-10, claims.OURS_ONLY),
         (1e-8, 1e-8, claims.FAILS),
         (1e-8, None, claims.FAILS),
@@ -181,23 +184,82 @@ def test_a_published_value_is_judged_by_what_was_measured(measured, ours, expect
     assert verdict(rows, "reaches") == expected
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(1000, claims.HOLDS), (10, claims.FAILS)])
-def test_orders_of_magnitude_are_judged_by_the_mean_gain(gain, expected):
-    assert verdict(table(1e-9, gain * 1e-9), "lower than RFM") == expected
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((1e-9, 1e-6), (1e-9, 1e-6), claims.HOLDS),
+        ((1e-9, 1e-6), (1e-9, 1e-8), claims.PARTLY),
+        ((1e-9, 1e-8), (1e-9, 1e-8), claims.FAILS),
+        ((1e-9, 1e-6), (None, 1e-8), claims.PARTLY),  # a diverged PD-OFM counts against it
+        ((1e-9, None), (1e-9, None), claims.HOLDS),
+        ((None, None), (1e-9, 1e-8), claims.FAILS),  # where both diverge nothing is compared
+    ],
+)
+def test_orders_of_magnitude_are_counted_over_the_problems(first, second, expected):
+    rows = table(*first) + table(*second, problem=("poisson-2d", "square"))
+    assert verdict(rows, "lower than RFM") == expected
 
 
-@pytest.mark.parametrize(("with_penalty", "expected"), [(1e-9, claims.HOLDS), (1e-7, claims.FAILS)])
+@pytest.mark.parametrize(
+    ("with_penalty", "expected"), [(1e-9, claims.HOLDS), (9e-9, claims.FAILS), (None, claims.FAILS)]
+)
 def test_orthogonality_must_pay(with_penalty, expected):
     rows = [*table(with_penalty, 1e-5), row("helmholtz", "interval", "PD-FM", "paper", 1e-8)]
     assert verdict(rows, "Orthogonality makes") == expected
 
 
-def test_our_recipe_is_not_counted_for_the_claim_on_transfer():
+@pytest.mark.parametrize(("ofm", "expected"), [(1e-9, claims.HOLDS), (1e-7, claims.FAILS), (None, claims.FAILS)])
+def test_our_recipe_is_not_counted_for_the_claim_on_transfer(ofm, expected):
     metric = {"metric": "geometric mean, square, released"}
-    rows = [row("transfer", "a", m, "paper", value, **metric) for m, value in (("PD-OFM", 1e-7), ("PD-FM", 1e-8))]
+    rows = [row("transfer", "a", m, "paper", value, **metric) for m, value in (("PD-OFM", ofm), ("PD-FM", 1e-8))]
     rows.append(row("transfer", "trained for a family", "variable projection", "ours", 1e-12, **metric))
-    assert verdict(rows, "improves transfer") == claims.FAILS
+    assert verdict(rows, "improves transfer") == expected
 
 
 def test_claims_about_nothing_that_was_measured_are_not_judged():
     assert claims.verdicts([]) == []
+
+
+def test_cases_can_be_sent_to_other_processes():
+    for each in experiments.select():
+        assert pickle.loads(pickle.dumps(each)).fingerprint == each.fingerprint
+
+
+def test_other_settings_are_another_measurement(tmp_path):
+    runs = []
+
+    def run(steps: int, seed: int) -> Measured:
+        runs.append(steps)
+        return Measured({"error": 1.0}, {})
+
+    for steps in (100, 100, 200):
+        measured([case("a", partial(run, steps))], 1, tmp_path)
+    assert runs == [100, 200]
+
+
+def test_an_interrupted_training_is_not_kept(tmp_path):
+    """Pretraining returns what it has when it is interrupted; an experiment must not take that for its result."""
+    setup = Setup(lambda: pf.zoo.get("poisson-1d"), 10, 0.1, 100, 50, 2)
+
+    def interrupt(features: pf.Features) -> float:
+        raise KeyboardInterrupt
+
+    def run(seed: int) -> Measured:
+        setup.trained(setup.problem(), "PD-OFM", "paper", seed, record={"stop": interrupt}, tolerance=0.0)
+        return Measured({"error": 1.0}, {})
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([case("a", run)], 1, tmp_path)
+    assert runner.collect([case("a", run)], tmp_path) == []
+
+
+def test_a_seed_that_failed_does_not_hide_the_others(tmp_path):
+    def run(seed: int) -> Measured:
+        if seed == 0:
+            raise ValueError("unlucky")
+        return Measured({"error": float(seed)}, {})
+
+    (failure,) = runner.run([case("a", run)], 3, tmp_path)
+    assert failure.message == "ValueError: unlucky"
+    (row,) = runner.collect([case("a", run)], tmp_path)
+    assert (row["seeds"], row["measured"]) == (2, 1.5)

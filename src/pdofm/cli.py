@@ -120,7 +120,8 @@ def reproduce(
             failures = runner.run(cases, seeds, out, show, workers=workers, prepare=use_compilation_cache)
         finally:
             rows = runner.collect(experiments.select(), out)  # of earlier runs, too
-    for path in report.write(rows, experiments.select(), out):
+            written = report.write(rows, experiments.select(), out)
+    for path in written:
         print(path)
     for failure in failures:
         console.print(f"failed: {failure.job}: {failure.message}", style="red", markup=False, highlight=False)

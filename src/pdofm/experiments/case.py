@@ -1,8 +1,10 @@
 """What an experiment is made of: cases, each a function of a seed, with the value that the paper gives."""
 
+import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 PAPER, OURS = "paper", "ours"
 """The two settings: those of the paper, and our recipe with the same number of features."""
@@ -44,3 +46,19 @@ class Case:
         """A name for files."""
         words = f"{self.experiment}--{self.case}--{self.method}--{self.settings}".lower()
         return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in words)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with the settings that `run` carries: what other settings have measured is not this case."""
+        return hashlib.sha256(_described(self.run).encode()).hexdigest()[:16]
+
+
+def _described(value: Any) -> str:
+    """Functions by name, with the arguments that are bound to them; settings by their values."""
+    if isinstance(value, partial):
+        bound = [*map(_described, value.args), *(f"{k}={_described(v)}" for k, v in value.keywords.items())]
+        return f"{_described(value.func)}({', '.join(bound)})"
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ", ".join(f"{f.name}={_described(getattr(value, f.name))}" for f in fields(value))
+        return f"{type(value).__name__}({inside})"
+    return getattr(value, "__qualname__", None) or repr(value)

@@ -1,12 +1,34 @@
-"""What the paper claims, and what the measured rows say about it."""
+"""What the paper claims, and what the measured rows say about it.
+
+A published number is one draw, so that a factor of `CLOSE` between it and a median does not count: what is measured
+within that factor "holds". The same factor is asked for before one method is called better than another.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
-HOLDS, OURS_ONLY, FAILS = "holds", "holds with our settings only", "does not hold"
+HOLDS, PARTLY, OURS_ONLY, FAILS = "holds", "holds in part", "holds with our settings only", "does not hold"
+
+CLOSE = 1.2
+
+ORDERS = 100.0
+"""The least gain that "2 to 3 orders of magnitude" can mean."""
 
 Row = dict[str, Any]
+
+PROBLEMS = {
+    ("helmholtz", "interval"): "",
+    ("poisson-2d", "square"): "",
+    ("poisson-2d", "L-shape"): "",
+    ("poisson-2d", "annulus"): "",
+    ("poisson-3d", "cube"): "",
+    ("wave", "slope"): "",
+    ("navier-stokes", "kovasznay"): ", converged",
+}
+"""The problems on which methods are compared, one of each kind: the well-posed wave problem, and the Navier-Stokes
+equations when their iteration has converged. With it the ending of the metrics, if they are not "relative L2"."""
 
 WHY = {
     ("wave", "printed"): "the published value belongs to sin πx cos t (case released), not to the problem as printed, "
@@ -36,42 +58,50 @@ class _Book:
     def __init__(self, rows: Sequence[Row]):
         self.rows = {(r["experiment"], r["case"], r["method"], r["settings"], r["metric"]): r for r in rows}
 
-    def error(self, experiment: str, case: str, method: str, settings: str, suffix: str = "") -> float | None:
-        """The measured relative error; in a system the worst component's."""
-        found = [
-            _measured(row)
-            for (e, c, m, s, metric), row in self.rows.items()
-            if (e, c, m, s) == (experiment, case, method, settings)
-            and (metric.endswith(suffix) if suffix else metric.startswith("relative L2"))
-        ]
-        return max(found) if found else None
-
     def value(self, experiment: str, case: str, method: str, settings: str, metric: str) -> float | None:
         row = self.rows.get((experiment, case, method, settings, metric))
         return None if row is None else _measured(row)
 
-    def published(self, experiment: str, case: str, method: str) -> float | None:
-        row = self.rows.get((experiment, case, method, "paper", "relative L2"))
-        return None if row is None else row["published"]
+    def error(self, experiment: str, case: str, method: str, settings: str) -> float | None:
+        """The measured relative error; in a system the worst component's."""
+        ending = PROBLEMS.get((experiment, case), "") if settings == "paper" else ""
+        found = [
+            _measured(row)
+            for (e, c, m, s, metric), row in self.rows.items()
+            if (e, c, m, s) == (experiment, case, method, settings)
+            and (metric.endswith(ending) if ending else metric.startswith("relative L2"))
+        ]
+        return max(found) if found else None
 
-    def tables(self) -> list[tuple[str, str]]:
-        """The problems on which methods are compared."""
-        found = [(e, c) for e, c, method, *_ in self.rows if method == "TransNet"]
-        return list(dict.fromkeys(found))
+    def gains(self, better: str, than: str, settings: str) -> dict[str, float]:
+        """How many times more accurate one method is than another, by problem."""
+        found = {}
+        for experiment, case in PROBLEMS:
+            a, b = (self.error(experiment, case, method, settings) for method in (better, than))
+            if (gain := _gain(a, b)) is not None:
+                found[case] = gain
+        return found
 
 
 def _measured(row: Row) -> float:
     return math.inf if row["measured"] is None else row["measured"]
 
 
-def _judge(paper: bool, ours: bool | None) -> str:
-    if paper:
-        return HOLDS
-    return OURS_ONLY if ours else FAILS
+def _gain(a: float | None, b: float | None) -> float | None:
+    """b / a within 1e±16; None if one is missing or both have diverged."""
+    if a is None or b is None or (math.isinf(a) and math.isinf(b)):
+        return None
+    return min(max(b / a, 1e-16), 1e16) if a > 0 else 1e16
 
 
-def _mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+def _share(gains: Sequence[float], least: float) -> str:
+    """The verdict on a claim that each of the gains is at least so large."""
+    reached = sum(gain >= least for gain in gains)
+    return HOLDS if reached == len(gains) else PARTLY if 2 * reached >= len(gains) else FAILS
+
+
+def _listed(gains: dict[str, float]) -> str:
+    return ", ".join(f"{name} {gain:.2g}" for name, gain in gains.items())
 
 
 def _orthogonal_bases(book: _Book) -> Iterator[Verdict]:
@@ -81,9 +111,8 @@ def _orthogonal_bases(book: _Book) -> Iterator[Verdict]:
         yield Verdict(
             "Pretraining yields nearly orthogonal feature bases",
             HOLDS if a < 1 else FAILS,
-            f"100 features for the 1D Poisson problem: ‖UᵀU - I‖ = {a:.2g} with λ = 0.1 ({b:.2g} without), where less "
-            f"than 1 would be nearly orthogonal; effective rank {rank:.0f}. The penalty bounds the largest "
-            "eigenvalues, it does not lift the smallest",
+            f"100 features for the 1D Poisson problem: ‖UᵀU - I‖ is {a:.2g} with λ = 0.1 and {b:.2g} without, where "
+            f"nearly orthonormal features have less than 1; effective rank {rank:.0f} of 100",
         )
 
 
@@ -101,65 +130,48 @@ def _training(book: _Book) -> Iterator[Verdict]:
 
 
 def _orders(book: _Book) -> Iterator[Verdict]:
-    """The abstract: errors 2 to 3 orders of magnitude lower than those of comparable methods."""
+    """The abstract says "residual errors"; what is compared is the relative L2 error, as residuals depend on the
+    scaling of rows."""
     for rival in ("RFM", "TransNet"):
-        gains: dict[str, list[float]] = {"published": [], "paper": [], "ours": []}
-        details = []
-        for experiment, case in book.tables():
-            published = [book.published(experiment, case, method) for method in ("PD-OFM", rival)]
-            pairs = {"published": published} | {
-                settings: [book.error(experiment, case, method, settings) for method in ("PD-OFM", rival)]
-                for settings in ("paper", "ours")
-            }
-            found = {name: b / a for name, (a, b) in pairs.items() if a and b and math.isfinite(a)}
-            if (experiment, case) == ("wave", "printed"):
-                found.pop("published", None)  # that value is of the case released
-            for name, gain in found.items():
-                gains[name].append(gain)
-            if "paper" in found:
-                details.append(f"{case} {found['paper']:.1g}")
-        if gains["paper"] and gains["published"]:
-            means = {name: _mean([min(gain, 1e16) for gain in found]) for name, found in gains.items() if found}
-            yield Verdict(
-                f"PD-OFM has errors 2 to 3 orders of magnitude lower than {rival}",
-                _judge(means["paper"] >= 100, means.get("ours", 0) >= 100),
-                "geometric mean of the gain over all problems: "
-                + ", ".join(f"{name} {mean:.0f}" for name, mean in means.items())
-                + "; paper settings by problem: "
-                + ", ".join(details),
-            )
+        paper, ours = (book.gains("PD-OFM", rival, settings) for settings in ("paper", "ours"))
+        if not paper:
+            continue
+        verdict = _share(list(paper.values()), ORDERS)
+        if verdict == FAILS and ours and _share(list(ours.values()), ORDERS) != FAILS:
+            verdict = OURS_ONLY
+        numbers = f"{sum(g >= ORDERS for g in paper.values())} of {len(paper)} problems (7 in all), median gain "
+        numbers += f"{median(paper.values()):.2g}; by problem: {_listed(paper)}"
+        if ours:
+            numbers += f"; with our settings: {_listed(ours)}"
+        yield Verdict(f"PD-OFM has errors 2 to 3 orders of magnitude lower than {rival}", verdict, numbers)
 
 
 def _orthogonality(book: _Book) -> Iterator[Verdict]:
-    better, worse = [], []
-    for experiment, case in book.tables():
-        for suffix in ("", ", converged"):
-            a, b = (book.error(experiment, case, m, "paper", suffix) for m in ("PD-OFM", "PD-FM"))
-            if a and b:
-                (better if a < b else worse).append(f"{case}{suffix} {b / a:.1g}")
-    if better or worse:
-        numbers = "gain by orthogonality: " + ", ".join(better + worse)
-        yield Verdict("Orthogonality makes PD-OFM more accurate than PD-FM", FAILS if worse else HOLDS, numbers)
+    gains = book.gains("PD-OFM", "PD-FM", "paper")
+    if gains:
+        reached = sum(gain > CLOSE for gain in gains.values())
+        yield Verdict(
+            "Orthogonality makes PD-OFM more accurate than PD-FM",
+            _share(list(gains.values()), CLOSE),
+            f"{reached} of {len(gains)} problems (7 in all); gain by orthogonality: {_listed(gains)}",
+        )
 
 
 def _transferability(book: _Book) -> Iterator[Verdict]:
-    """The abstract: orthogonality improves transferability. The rows of our own recipe say nothing about it."""
+    """The abstract: orthogonality improves transferability. Our own recipe has none and says nothing about it."""
     for distribution in ("released", "stated"):
-        gains: dict[str, list[float]] = {}
+        gains: dict[str, float] = {}
         for (experiment, case, method, settings, metric), row in book.rows.items():
             asked = experiment == "transfer" and method == "PD-OFM" and metric.startswith("geometric mean")
             if asked and metric.endswith(distribution):
-                without = book.value(experiment, case, "PD-FM", settings, metric)
-                if without:
-                    gains.setdefault(case, []).append(without / _measured(row))
+                gain = _gain(_measured(row), book.value(experiment, case, "PD-FM", settings, metric))
+                if gain is not None:
+                    gains[f"{case}, {metric.split(', ')[1]}"] = gain
         if gains:
-            means = {case: _mean(found) for case, found in gains.items()}
             yield Verdict(
                 f"Orthogonality improves transfer to new sources and domains ({distribution} distribution)",
-                HOLDS if min(min(found) for found in gains.values()) > 1 else FAILS,
-                "gain by orthogonality, square, L-shape, annulus: "
-                + "; ".join(f"{case} " + ", ".join(f"{g:.2g}" for g in found) for case, found in gains.items())
-                + f"; mean {_mean(list(means.values())):.2g}",
+                _share(list(gains.values()), CLOSE),
+                f"gain by orthogonality: {_listed(gains)}",
             )
 
 
@@ -178,23 +190,39 @@ def _features(book: _Book) -> Iterator[Verdict]:
 
 def _tables(book: _Book) -> Iterator[Verdict]:
     for (experiment, case, method, settings, metric), row in book.rows.items():
-        if (method, settings, metric) != ("PD-OFM", "paper", "relative L2") or row["published"] is None:
+        if (method, settings) != ("PD-OFM", "paper") or row["published"] is None:
             continue
-        ours = book.error(experiment, case, "PD-OFM", "ours")
-        yield _reached(f"{experiment}, {case}: PD-OFM reaches", row, ours, WHY.get((experiment, case)))
+        if experiment not in ("transfer", "appendix-b"):
+            ours = book.value(experiment, case, "PD-OFM", "ours", metric)
+            what = "" if metric == "relative L2" else f", {metric}"
+            yield _reached(f"{experiment}, {case}{what}: PD-OFM reaches", row, ours, WHY.get((experiment, case)))
 
 
 def _transfer(book: _Book) -> Iterator[Verdict]:
     for (experiment, case, method, _, metric), row in book.rows.items():
         if experiment == "transfer" and method == "PD-OFM" and row["published"] is not None:
-            ours = book.value("transfer", "trained for a family", "variable projection", "ours", metric)
-            yield _reached(f"Transfer, {case}, {metric}: PD-OFM reaches", row, ours)
+            yield _reached(f"Transfer, {case}, {metric}: PD-OFM reaches", row, None)
+    cells = [
+        _measured(row) / row["published"]
+        for (experiment, _, method, _, _), row in book.rows.items()
+        if experiment == "appendix-b" and method == "PD-OFM" and row["published"] is not None
+    ]
+    if cells:
+        good = sum(cell <= CLOSE for cell in cells)
+        yield Verdict(
+            "Appendix B: PD-OFM reaches the published errors for all widths and depths",
+            _share([1 / cell for cell in cells], 1 / CLOSE),
+            f"{good} of {len(cells)} cells; measured over published from {min(cells):.2g} to {max(cells):.2g}, "
+            f"median {median(cells):.2g}",
+        )
 
 
 def _reached(claim: str, row: Row, ours: float | None, why: str | None = None) -> Verdict:
     published, measured = row["published"], _measured(row)
-    verdict = _judge(measured <= published, ours is not None and ours <= published)
-    numbers = f"paper settings {measured:.1e}, ours {'not run' if ours is None else f'{ours:.1e}'}"
+    verdict = HOLDS
+    if measured > CLOSE * published:
+        verdict = OURS_ONLY if ours is not None and ours <= CLOSE * published else FAILS
+    numbers = f"paper settings {measured:.1e}" + ("" if ours is None else f", ours {ours:.1e}")
     if verdict != HOLDS:
         numbers += f"; {measured / published:.1f} times the published value" + (f": {why}" if why else "")
     return Verdict(f"{claim} {published:.1e}", verdict, numbers)

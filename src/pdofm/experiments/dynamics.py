@@ -10,9 +10,9 @@ import numpy as np
 
 import pdofm as pf
 from pdofm.experiments.case import PAPER, Case, Measured
-from pdofm.experiments.methods import ADAM, quiet
+from pdofm.experiments.methods import ADAM, pretrain, quiet
 
-TRAINING: dict[str, Any] = {"optimiser": ADAM, "resample": False, "tolerance": 0.0, "progress": False}
+TRAINING: dict[str, Any] = {"optimiser": ADAM, "resample": False, "tolerance": 0.0}
 """The optimiser and points of the published experiments, without an early stop."""
 
 FIT_SIZES = (5, 10, 20, 40, 80)
@@ -50,7 +50,7 @@ def _fit_features(method: str, size: int, seed: int) -> pf.Features:
         return pf.RandomFeatures(UNIT, size, initialisation="uniform", key=seed)
     network = pf.NetworkFeatures(UNIT, size, key=seed, activation="tanh3", initialisation="xavier")
     fit = pf.losses.Supervised(_waves)
-    return pf.pretrain(
+    return pretrain(
         *(FIT, network), physics=fit, orthogonality=0.1, steps=2000, points=1000, key=seed, **TRAINING
     ).features
 
@@ -71,9 +71,14 @@ def _fit_errors(method: str, seed: int) -> Measured:
 
 def _fit_coefficients(method: str, seed: int) -> Measured:
     features, coefficients, error = _fit(method, 20, seed)
-    grid = np.linspace(0, 1, 200)[:, None]
+    grid = np.linspace(0, 1, 400)[:, None]
+    values = _values(features, grid)
     curves = {"coefficients": np.abs(coefficients).tolist(), "x": grid[:, 0].tolist()}
-    curves["first ten features"] = _values(features, grid)[:, :10].T.tolist()
+    curves["first ten features"] = (values[:, :10] / np.abs(values[:, :10]).max(axis=0)).T.tolist()
+    curves |= {
+        "fit": (values @ coefficients).tolist(),
+        "function": np.asarray(jax.vmap(_waves)(jnp.asarray(grid))).tolist(),
+    }
     return Measured({"relative L2": error, "largest coefficient": float(np.abs(coefficients).max())}, curves)
 
 
@@ -89,7 +94,7 @@ def _dynamics(scheme: str, seed: int) -> Measured:
 
     before = error(network)
     counts = {"steps": 400, "points": 1000, "boundary_points": 2}
-    run = pf.pretrain(problem, network, orthogonality=0.0, key=seed, record={"error": error}, **counts, **TRAINING)
+    run = pretrain(problem, network, orthogonality=0.0, key=seed, record={"error": error}, **counts, **TRAINING)
     errors = [before, *run.history["error"]]
     at_100 = errors[5]
     curves = {"step": list(range(0, 401, 20)), "least-squares error": errors, "loss": run.history["loss"]}
@@ -117,7 +122,7 @@ def _evolution(method: str, seed: int) -> Measured:
         "orthogonality loss": on_points(lambda U: pf.metrics.orthogonality_loss(U, squared=False)),
         "projection error": on_points(lambda U: pf.metrics.mean_projection_error(U, eigenfunctions)),
     }
-    run = pf.pretrain(
+    run = pretrain(
         *(problem, network),
         orthogonality=0.1 if method == "PD-OFM" else 0.0,
         steps=200,
@@ -155,14 +160,7 @@ def _poisson_errors(method: str, seed: int) -> Measured:
                     problem.domain, size, key=seed, activation="tanh3", initialisation="xavier"
                 )
                 weight = 0.1 if method == "PD-OFM" else 0.0
-                options: dict[str, Any] = {
-                    "steps": 200,
-                    "boundary_points": 2,
-                    "optimiser": ADAM,
-                    "resample": False,
-                    "tolerance": 0.0,
-                }
-                run = pf.pretrain(problem, network, orthogonality=weight, key=seed, progress=False, **options)
-                features = run.features
+                counts = {"steps": 200, "boundary_points": 2}
+                features = pretrain(problem, network, orthogonality=weight, key=seed, **counts, **TRAINING).features
             errors.append(pf.solve(target, features, points=1024, boundary_points=2, key=seed).errors().relative_l2)
     return Measured({"relative L2 with 100 features": errors[-1]}, {"features": list(POISSON_SIZES), "errors": errors})

@@ -21,7 +21,7 @@ class Drawer:
 
     def __init__(self, cases: Sequence[Case], out: Path):
         self.out = out
-        found = {case: curves(case, out) for case in cases}
+        found = {case: [run for run in curves(case, out) if run] for case in cases}
         self.runs = {case: runs for case, runs in found.items() if runs}
 
     def draw(self) -> Iterator[tuple[str, str, list[Path]]]:
@@ -92,7 +92,17 @@ class Drawer:
             for i, values in enumerate(runs[0]["first ten features"]):
                 ax.plot(runs[0]["x"], values, color=str(0.08 * i), linewidth=0.8)
             ax.set(xlabel="$x$", ylabel="features", title=method)
-        return "fit-features", "The first ten features, seed 0.", figure
+        return "fit-features", "The first ten features, each divided by its largest value, seed 0.", figure
+
+    def _fit_projection(self) -> tuple[str, str, Any]:
+        found = self._curves("fit", "coefficients of 20 features")
+        figure, axes = pf.plot.new_figure(1, len(found), panel=(2.8, 2.2))
+        for ax, (method, runs) in zip(axes[0], found.items(), strict=True):
+            ax.plot(runs[0]["x"], runs[0]["function"], color=COLOURS[3], linewidth=1.2, label="function")
+            ax.plot(runs[0]["x"], runs[0]["fit"], color="black", linewidth=0.8, label="projection")
+            ax.set(xlabel="$x$", title=method)
+            ax.legend()
+        return "fit-projection", "The function and its projection on 20 features, seed 0.", figure
 
     def _dynamics(self) -> tuple[str, str, Any]:
         figure, axes = pf.plot.new_figure(1, 2, panel=(2.8, 2.2))
@@ -192,6 +202,7 @@ class Drawer:
 _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any] | None]]]] = {
     "fit": (
         ("error against features", Drawer._fit_errors),
+        ("coefficients of 20 features", Drawer._fit_projection),
         ("coefficients of 20 features", Drawer._fit_coefficients),
         ("coefficients of 20 features", Drawer._fit_features),
     ),

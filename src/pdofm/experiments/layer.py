@@ -18,7 +18,7 @@ from numpy.polynomial import chebyshev
 
 import pdofm as pf
 from pdofm.experiments.case import OURS, Case, Measured
-from pdofm.experiments.methods import quiet
+from pdofm.experiments.methods import pretrain, quiet
 
 EPSILON, CENTRE, SIZE, TESTS = 1e-4, 0.37, 160, 50
 DEGREES = np.arange(9)
@@ -83,7 +83,7 @@ def _run(method: str, seed: int) -> Measured:
         features = pf.NetworkFeatures(domain, SIZE, key=seed, **shallow)
     if method == "trained tanh":
         problem = _problem(_source(_random_sources(1000 + seed, 1)[0]))
-        run = pf.pretrain(
+        run = pretrain(
             *(problem, features),
             physics=pf.losses.Projected(),
             orthogonality=0.0,
@@ -94,7 +94,6 @@ def _run(method: str, seed: int) -> Measured:
             tolerance=0.0,
             optimiser=optax.adam(optax.cosine_decay_schedule(0.1, STEPS)),
             key=seed,
-            progress=False,
         )
         curves = {"loss": run.history["loss"][::20], "ridges before": _ridges(features)}
         features = run.features

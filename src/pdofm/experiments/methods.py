@@ -65,11 +65,11 @@ class Setup:
     ) -> pf.Trained:
         """The pretrained network of PD-OFM or PD-FM."""
         if settings == OURS:
-            return _pretrained(problem, method, self.size, seed, progress=False, **options)
+            return _pretrained(problem, method, self.size, seed, **options)
         network = pf.NetworkFeatures(
             problem.domain, self.size, depth, key=seed, activation="tanh3", initialisation="xavier"
         )
-        settings_: dict[str, Any] = {
+        training: dict[str, Any] = {
             "orthogonality": self.orthogonality if method == "PD-OFM" else 0.0,
             "steps": self.steps,
             "points": self.points,
@@ -77,7 +77,7 @@ class Setup:
             "optimiser": ADAM,
             "resample": False,
         }
-        return pf.pretrain(problem, network, key=seed, progress=False, **(settings_ | options))
+        return pretrain(problem, network, key=seed, **(training | options))
 
 
 def features_for(problem: pf.Problem, method: str, size: int, seed: int) -> pf.Features:
@@ -87,7 +87,7 @@ def features_for(problem: pf.Problem, method: str, size: int, seed: int) -> pf.F
         raise pf.errors.unknown_name("method", method, known)
     name = known[method.lower()]
     if name in ("PD-OFM", "PD-FM"):
-        features = _pretrained(problem, name, size, seed).features
+        features = _pretrained(problem, name, size, seed, progress=True).features
     else:
         features = _fixed_space(problem.domain, name, size, seed)
     return features if name == "Chebyshev" else pf.tune_scale(problem, features, key=seed)
@@ -112,7 +112,15 @@ def _fixed_space(domain: pf.Domain, method: str, size: int, seed: int) -> pf.Fea
 def _pretrained(problem: pf.Problem, method: str, size: int, seed: int, **options: Any) -> pf.Trained:
     """Default features, trained by default with orthogonality, or without."""
     weight: dict[str, Any] = {} if method == "PD-OFM" else {"orthogonality": 0.0}
-    return pf.pretrain(problem, pf.NetworkFeatures(problem.domain, size, key=seed), key=seed, **(weight | options))
+    return pretrain(problem, pf.NetworkFeatures(problem.domain, size, key=seed), key=seed, **(weight | options))
+
+
+def pretrain(problem: pf.Problem, network: pf.Features, *, progress: bool = False, **options: Any) -> pf.Trained:
+    """Pretraining that, when it is interrupted, ends the experiment, too: half-trained features are no result."""
+    trained = pf.pretrain(problem, network, progress=progress, **options)
+    if trained.reason.startswith("interrupted"):
+        raise KeyboardInterrupt
+    return trained
 
 
 @contextmanager

@@ -47,16 +47,17 @@ def run(
     workers: int = 1,
     prepare: Callable[[], None] | None = None,
 ) -> list[Failure]:
-    """Run every case with seeds 0, 1, …; what this version has measured into `out` before is not run again.
+    """Run every case with seeds 0, 1, …; what this version has measured into `out` before, with the same settings, is
+    not run again.
 
     Args:
         cases, seeds: what to run.
         out: the folder; every finished case and seed is a file in its subfolder "cases".
         show: called as ``show(what, done, total, seconds_left)`` whenever a job ends, and before the first.
-        workers: so many processes, each with one thread for linear algebra; 1 runs in this process.
+        workers: so many processes, each with one thread; 1 runs in this process.
         prepare: called first in every process.
 
-    Returns the jobs that ended with an error of this package; they are tried again next time.
+    Returns the jobs that ended with an error; they are tried again next time.
     """
     # Seed by seed, so that a run that is stopped has whole tables.
     cases = list(cases)
@@ -66,7 +67,7 @@ def run(
     failures, start = [], time.perf_counter()
     finish = _in_turn if workers == 1 else _side_by_side
     show("starting", len(jobs) - len(waiting), len(jobs), math.nan)
-    for i, (job, message) in enumerate(finish(waiting, out, workers, prepare), 1):
+    for i, (job, message) in enumerate(finish(waiting, out, prepare, workers), 1):
         if message is not None:
             failures.append(Failure(job, message))
         left = (time.perf_counter() - start) / i * (len(waiting) - i)
@@ -82,12 +83,12 @@ def collect(cases: Iterable[Case], out: Path) -> list[dict[str, Any]]:
 
 
 def curves(case: Case, out: Path) -> list[dict[str, Any]]:
-    """The curves that were measured for a case, one entry per seed that was run."""
-    return [entry["curves"] for entry in _finished(case, out)]
+    """The curves that were measured for a case, one entry per seed that was run, the lowest seed first."""
+    return [entry["curves"] for entry in _finished(case, out).values()]
 
 
 def _in_turn(
-    jobs: Sequence[Job], out: Path, workers: int, prepare: Callable[[], None] | None
+    jobs: Sequence[Job], out: Path, prepare: Callable[[], None] | None, workers: int = 1
 ) -> Iterator[tuple[Job, str | None]]:
     if prepare is not None:
         prepare()
@@ -96,7 +97,7 @@ def _in_turn(
 
 
 def _side_by_side(
-    jobs: Sequence[Job], out: Path, workers: int, prepare: Callable[[], None] | None
+    jobs: Sequence[Job], out: Path, prepare: Callable[[], None] | None, workers: int
 ) -> Iterator[tuple[Job, str | None]]:
     fresh = multiprocessing.get_context("spawn")  # threads of JAX do not survive a fork
     with _one_thread(), ProcessPoolExecutor(workers, fresh, prepare) as pool:
@@ -110,10 +111,11 @@ def _side_by_side(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Processes that start meanwhile use one thread for linear algebra: more would wait for each other."""
-    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
+    """Processes that start meanwhile use one thread: more would wait for each other."""
+    settings = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+    settings["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
         yield
     finally:
@@ -125,13 +127,14 @@ def _one_thread() -> Iterator[None]:
 
 
 def _measure(job: Job, out: Path) -> str | None:
-    """Run a job and write what it measured; returns the message of an error of this package."""
+    """Run a job and write what it measured; returns the message if that ends with an error."""
     start = time.perf_counter()
     try:
         measured = job.case.run(job.seed)
-    except PdofmError as error:
-        return str(error)
-    content = {"metrics": _finite(measured.metrics), "curves": measured.curves, "version": VERSION}
+    except Exception as error:  # noqa: BLE001 (one case that fails must not end a run of hours)
+        return str(error) if isinstance(error, PdofmError) else f"{type(error).__name__}: {error}"
+    content: dict[str, Any] = {"version": VERSION, "settings": job.case.fingerprint}
+    content |= {"metrics": _finite(measured.metrics), "curves": measured.curves}
     content["seconds"] = time.perf_counter() - start
     _write(_file(out, *job), json.dumps(content))
     return None
@@ -149,15 +152,15 @@ def _file(out: Path, case: Case, seed: int) -> Path:
 def _read(out: Path, case: Case, seed: int) -> dict[str, Any] | None:
     path = _file(out, case, seed)
     content = json.loads(path.read_text()) if path.exists() else {}
-    return content if content.get("version") == VERSION else None
+    is_this = (content.get("version"), content.get("settings")) == (VERSION, case.fingerprint)
+    return content if is_this else None
 
 
-def _finished(case: Case, out: Path) -> list[dict[str, Any]]:
-    found, seed = [], 0
-    while (entry := _read(out, case, seed)) is not None:
-        found.append(entry)
-        seed += 1
-    return found
+def _finished(case: Case, out: Path) -> dict[int, dict[str, Any]]:
+    """What was measured, by seed."""
+    seeds = sorted(int(path.stem.rsplit("--")[-1]) for path in (out / "cases").glob(f"{case.slug}--*.json"))
+    found = {seed: _read(out, case, seed) for seed in seeds}
+    return {seed: entry for seed, entry in found.items() if entry is not None}
 
 
 def _write(path: Path, text: str) -> None:
@@ -168,7 +171,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _rows(case: Case, out: Path) -> list[dict[str, Any]]:
-    found = _finished(case, out)
+    found = list(_finished(case, out).values())
     rows = []
     for metric in found[0]["metrics"] if found else ():
         # A diverged value is the largest of all.

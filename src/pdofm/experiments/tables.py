@@ -72,13 +72,16 @@ def cases() -> Iterator[Case]:
         for settings in (PAPER, OURS):
             for i, method in enumerate(METHODS):
                 published = PUBLISHED.get((experiment, case), ())
+                values = {"relative L2": published[i]} if i < len(published) else {}
+                if (case, method) == ("dirichlet", "PD-OFM"):
+                    values = {"maximum error": 1e-10}  # the paper says "below 1e-10", without a table
                 yield Case(
                     experiment,
                     case,
                     method,
                     settings,
                     partial(_run, setup, method, settings),
-                    {"relative L2": published[i]} if i < len(published) else {},
+                    values,
                     seeds=None if method in ("PD-OFM", "PD-FM") and (experiment, case) not in SIDE_CASES else 3,
                     quick=experiment == "helmholtz",
                 )
@@ -106,7 +109,7 @@ def _run_variational(setup: Setup, seed: int) -> Measured:
 def _run(setup: Setup, method: str, settings: str, seed: int) -> Measured:
     solution = setup.solution(method, settings, seed)
     measured = _measured(solution, seed)
-    if settings == PAPER and setup.picard_steps is not None:
+    if settings == PAPER and setup.picard_steps is not None and np.isfinite(solution.coefficients).all():
         # What the features could do: the iteration is stopped long before it converges.
         converged = setup.solve(solution.problem, solution.features, seed, pf.Newton(initial=solution))
         parts = converged.errors().components

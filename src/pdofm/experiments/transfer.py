@@ -17,7 +17,7 @@ from jax import Array
 
 import pdofm as pf
 from pdofm.experiments.case import OURS, PAPER, Case, Measured
-from pdofm.experiments.methods import Setup, quiet
+from pdofm.experiments.methods import Setup, pretrain, quiet
 
 DOMAINS = {"square": "poisson-square", "L-shape": "poisson-lshape", "annulus": "poisson-annulus"}
 COUNT, GAUSSIANS, TEST_POINTS = 1000, 5, 2000
@@ -163,7 +163,7 @@ def learned(seed: int) -> pf.Features:
     by variable projection."""
     problem = pf.zoo.get("poisson-square")
     network = pf.NetworkFeatures(problem.domain, SIZE, 3, key=seed).rescaled(0.85)
-    return pf.pretrain(
+    return pretrain(
         *(problem, network),
         physics=pf.losses.Projected(family),
         orthogonality=0.0,
@@ -174,7 +174,6 @@ def learned(seed: int) -> pf.Features:
         boundary_points=480,
         optimiser=optax.adam(optax.cosine_decay_schedule(3e-4, STEPS)),
         key=seed,
-        progress=False,
     ).features
 
 

@@ -35,10 +35,12 @@ cos.defjvps(lambda dx, value, x: -dx * sin(x))
 
 def _sin_cos(x: Array) -> tuple[Array, Array]:
     """Both together; what is not used is not computed."""
-    double = x.dtype == jnp.float64
+    x = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
+    double, edge = x.dtype == jnp.float64, float(HALF_PI / 2)
     quarter = jnp.round(x * float(1 / HALF_PI))
     for part in _half_pi(33, 2) if double else _half_pi(12, 3):
         x = x - quarter * part
+    x = jnp.clip(x, -edge, edge)  # huge arguments have no digits left, but a sine is never above 1
     square, orders = x * x, range(1, 9 if double else 5)
     # The leading terms are added last: their sum is rounded once.
     s = x + x * square * _polynomial(square, [(-1) ** k / factorial(2 * k + 1) for k in orders])
