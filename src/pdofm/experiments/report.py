@@ -9,6 +9,7 @@ from typing import Any
 from pdofm.experiments.case import Case
 from pdofm.experiments.claims import Verdict, verdicts
 from pdofm.experiments.figures import Drawer
+from pdofm.experiments.methods import METHODS
 
 Row = dict[str, Any]
 
@@ -28,8 +29,8 @@ def write(rows: Sequence[Row], cases: Sequence[Case], out: Path) -> list[Path]:
 
 
 def markdown(rows: Sequence[Row], found: Sequence[Verdict] = ()) -> str:
-    """The verdicts, and all rows as one Markdown table per experiment and case."""
-    parts = []
+    """A summary, the verdicts, and all rows as one Markdown table per experiment and case."""
+    parts = [text for text in (summary(rows),) if text]
     if found:
         lines = ["| claim | verdict | numbers |", "|---|---|---|"]
         parts.append("## Claims\n\n" + "\n".join(lines + ["| " + " | ".join(each) + " |" for each in found]) + "\n")
@@ -38,6 +39,36 @@ def markdown(rows: Sequence[Row], found: Sequence[Verdict] = ()) -> str:
         lines += ["| " + " | ".join(_words(row)) + " |" for row in here]
         parts.append(f"## {experiment}, {case}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The tables of section 3 in one: relative L2 errors, in a system the worst component's, published and measured."""
+    found: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
+    for row in rows:
+        if row["metric"].startswith("relative L2") and row["method"] in METHODS:
+            best = found.setdefault((row["experiment"], row["case"]), {})
+            key = (row["method"], row["settings"])
+            if key not in best or _size(row) > _size(best[key]):
+                best[key] = row
+    tables = {name: cells for name, cells in found.items() if any(method == "TransNet" for method, _ in cells)}
+    if not tables:
+        return ""
+    head = ["problem", "published PD-OFM", *(f"{method}, paper" for method in METHODS), *OURS_SHOWN]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for (experiment, case), cells in tables.items():
+        first = cells.get(("PD-OFM", "paper"))
+        shown = [_number(first["published"]) if first is not None and first["published"] is not None else ""]
+        wanted = [(method, "paper") for method in METHODS] + [(name.split(",")[0], "ours") for name in OURS_SHOWN]
+        shown += [_number(cells[key]["measured"]) if key in cells else "" for key in wanted]
+        lines.append(f"| {experiment}, {case} | " + " | ".join(shown) + " |")
+    return "## Summary\n\n" + "\n".join(lines) + "\n"
+
+
+OURS_SHOWN = ("PD-OFM, ours", "PD-FM, ours", "Chebyshev, ours")
+
+
+def _size(row: Row) -> float:
+    return float("inf") if row["measured"] is None else row["measured"]
 
 
 HEAD = ("method", "settings", "metric", "published", "measured", "from", "to", "seeds", "seconds")
