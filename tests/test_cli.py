@@ -137,9 +137,9 @@ REFUSED = {
     "missing file": ("nowhere.py", r"There is no file 'nowhere\.py'\. Give a file that defines `problem`, or a name"),
     "file without a problem": (
         "empty.py",
-        r"must define a variable `problem` that is a pdofm\.Problem; found NoneType",
+        r"must define a variable `problem` that is a pdofm\.Problem; it defines none",
     ),
-    "file with another problem": ("other.py", r"must define a variable `problem` .* found int"),
+    "file with another problem": ("other.py", r"must define a variable `problem` .* it is int"),
 }
 
 
@@ -186,3 +186,23 @@ def test_a_file_with_an_error_names_the_line(tmp_path):
     found = run("solve", str(path))
     assert isinstance(found.exception, PdofmError)
     assert re.search(r"broken.py' cannot be run: AttributeError in it, line 2: .*'nothing'", str(found.exception))
+
+
+TALKATIVE = """
+import pdofm as pf
+print("hello")
+problem = pf.zoo.get("poisson-1d")
+"""
+
+
+def test_a_file_that_prints_does_not_disturb_json(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(TALKATIVE)
+    assert json.loads(run("solve", str(path), "--features", "20", "--json").stdout)["converged"] is True
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "taken"
+    path.write_text("")
+    assert "is a file; give a folder" in str(run("solve", "poisson-1d", "--out", str(path)).exception)
+    assert "must end in .py" in str(run("solve", str(path)).exception)

@@ -3,6 +3,7 @@
 import json
 import pickle
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import pytest
 import pdofm as pf
 from pdofm import experiments
 from pdofm.errors import UnknownNameError
-from pdofm.experiments import claims, report, runner, tables, transfer
+from pdofm.experiments import claims, forms, report, runner, tables, transfer
 from pdofm.experiments.case import Case, Measured
 from pdofm.experiments.methods import METHODS, Setup
 
@@ -263,3 +264,28 @@ def test_a_seed_that_failed_does_not_hide_the_others(tmp_path):
     assert failure.message == "ValueError: unlucky"
     (row,) = runner.collect([case("a", run)], tmp_path)
     assert (row["seeds"], row["measured"]) == (2, 1.5)
+
+
+class TestForms:
+    """Penalties on features, at points where two of them are orthonormal and a third is twice the first."""
+
+    POINTS = jnp.linspace(-1, 1, 400, endpoint=False)[:, None] + 1 / 400
+
+    def value(self, penalty, functions) -> float:
+        features = pf.Functions(pf.Interval(-1, 1), functions)
+        return float(penalty(features, jnp.zeros((len(functions), 1)), SimpleNamespace(interior=self.POINTS)))
+
+    @staticmethod
+    def wave(k: int, size: float = 1.0):
+        return lambda x: size * jnp.sin(k * jnp.pi * x[0])
+
+    def test_angles_do_not_depend_on_sizes(self):
+        assert self.value(forms.normalised, [self.wave(1, 5.0), self.wave(2, 0.1)]) < 1e-12
+        assert self.value(forms.normalised, [self.wave(1), self.wave(1, 2.0)]) == pytest.approx(2**0.5)
+
+    def test_the_determinant_is_smallest_for_an_orthonormal_basis(self):
+        unit = 2.0**0.5  # mean of sin² is 1/2
+        best = self.value(forms.log_determinant, [self.wave(1, unit), self.wave(2, unit)])
+        assert best == pytest.approx(2.0, abs=1e-5)
+        assert self.value(forms.log_determinant, [self.wave(1, 2.0), self.wave(2, unit)]) > best
+        assert self.value(forms.log_determinant, [self.wave(1, unit), self.wave(1, unit)]) > best + 5

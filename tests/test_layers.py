@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 LAYERS = [
     *("version", "_types", "errors", "sampling", "operators", "metrics", "domain", "terms", "conditions", "problem"),
     *("lstsq", "features", "assemble", "losses", "methods", "estimate", "solution", "solve", "factor", "pretrain"),
-    *("plot", "export", "zoo", "experiments", "bench", "cli", "__init__"),
+    *("section", "plot", "export", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 
 # Applications stand on the public face of the package, like any user's script.

@@ -729,6 +729,10 @@ WRONG_TYPES = {
     "box": ("pf.RandomFeatures([0, 1], 5)", "Features need a domain .*got list.*NetworkFeatures"),
     "box by its name": ("pf.NetworkFeatures(D, 5).on('disk')", "Features need a domain .*got str"),
     "saved solution": ("pf.save('f', pf.solve(P, 5))", r"save\(\) writes Features; got Solution. Save its .features."),
+    "swapped": ("pf.save(pf.NetworkFeatures(D, 5), 'f')", r"got str. The path comes first: save\(path, features\)"),
+    "trained as features": ("pf.solve(P, pf.solve(P, 5))", "or a number; got Solution. Give its .features."),
+    "optimiser": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), optimiser=1e-3)", "must be one of optax.*got float"),
+    "steps": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), steps=2.5)", "steps and points must be .*steps=2.5"),
     "saved number": ("pf.save('f', 1)", r"save\(\) writes Features; got int.$"),
     "trained number": ("pf.pretrain(P, 80)", "takes features to start from, such as NetworkFeatures.*got int"),
     "loss": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), physics=pf.losses.Projected)", r"object: Projected\(…\)"),
@@ -762,3 +766,31 @@ def messages() -> dict[str, str]:
 def test_a_wrong_type_is_named_with_the_right_one(messages, name):
     with pytest.raises(PdofmError, match=WRONG_TYPES[name][1]):
         raise PdofmError(messages[name])
+
+
+HEAT = pf.SpaceTime(pf.Interval(0, 1), 1)
+
+
+def heat(u, x, t):
+    return pf.dt(u)(x, t) - pf.laplacian(u)(x, t)
+
+
+def test_an_equation_in_time_needs_a_start():
+    with pytest.raises(ProblemError, match=r"of order 1 in time, but no condition holds at the start.*Initial"):
+        Problem(HEAT, heat, 1.0, [pf.Dirichlet(0.0)])
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pf.Initial(0.0),
+        pf.Condition(lambda u, x, t: u(x, t), on=HEAT.initial, name="start"),
+        pf.Dirichlet(0.0, on=[[0.5, 0.0]], name="point"),
+    ],
+)
+def test_the_start_may_be_given_in_any_way(start):
+    Problem(HEAT, heat, 1.0, [pf.Dirichlet(0.0), start])
+
+
+def test_an_equation_without_time_derivatives_needs_no_start():
+    Problem(HEAT, lambda u, x, t: -pf.laplacian(u)(x, t), 1.0, [pf.Dirichlet(0.0)])

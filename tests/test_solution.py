@@ -449,3 +449,19 @@ def test_with_few_points_the_advice_is_more_points():
         pf.solve(problem, 50, points=40, boundary_points=20, tol=1e-12)
     with pytest.warns(ConvergenceWarning, match="use more features"):
         pf.solve(problem, 50, tol=1e-12)
+
+
+def test_where_nothing_is_solved_the_conditions_are_suspected():
+    neumann = pf.Problem(
+        pf.Box([0, 0], [1, 1]), lambda u, x: -pf.laplacian(u)(x), 1.0, [pf.Neumann(0.0)], name="incompatible"
+    )
+    with pytest.warns(ConvergenceWarning, match="unless the conditions contradict each other or leave"):
+        pf.solve(neumann, 60)
+
+
+def test_a_tolerance_below_rounding_is_named():
+    problem = pf.zoo.get("poisson-1d")
+    with pytest.warns(ConvergenceWarning, match="1e-18 is beyond what rounding allows"):
+        pf.solve(problem, 30, tol=1e-18)
+    with pytest.raises(SolveError, match="must be positive; got -1"):
+        pf.solve(problem, 30, tol=-1.0)

@@ -1,5 +1,6 @@
 """The command line: ``pdofm list``, ``pdofm solve``, ``pdofm reproduce``, ``pdofm bench``."""
 
+import contextlib
 import json
 import os
 import runpy
@@ -57,6 +58,8 @@ def solve(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
 ) -> None:
     """Solve a problem and report its error. Exit code 1 if the solution has not converged."""
+    if out is not None and out.exists() and not out.is_dir():
+        raise pf.errors.SolveError(f"--out {str(out)!r} is a file; give a folder.")
     stated = _problem(problem)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)  # the report and the exit code say it
@@ -159,11 +162,14 @@ def _features(problem: pf.Problem, method: str | None, size: int | None, seed: i
 def _problem(name: str) -> pf.Problem:
     """A problem of the zoo, or the one that a user's file defines as `problem`."""
     if not name.endswith(".py"):
+        if Path(name).is_file():
+            raise pf.errors.ProblemError(f"{name!r} is a file, but not a Python file. Its name must end in .py.")
         return pf.zoo.get(name)
     if not Path(name).is_file():
         raise pf.errors.ProblemError(f"There is no file {name!r}. Give a file that defines `problem`, or a name.")
     try:
-        found = runpy.run_path(name).get("problem")
+        with contextlib.redirect_stdout(sys.stderr):  # standard output carries results only
+            found = runpy.run_path(name).get("problem")
     except pf.errors.PdofmError:
         raise
     except Exception as error:
@@ -174,7 +180,8 @@ def _problem(name: str) -> pf.Problem:
         ) from error
     if not isinstance(found, pf.Problem):
         raise pf.errors.ProblemError(
-            f"{name!r} must define a variable `problem` that is a pdofm.Problem; found {type(found).__name__}."
+            f"{name!r} must define a variable `problem` that is a pdofm.Problem; "
+            + ("it defines none." if found is None else f"it is {type(found).__name__}.")
         )
     return found if found.name != "problem" else found.replace(name=Path(name).stem)
 

@@ -13,18 +13,17 @@ Nothing here touches pyplot: no window opens, no figure stays in memory, and the
 
 import io
 import math
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from pdofm._types import Points, Vector
-from pdofm.domain import Domain, Piece, SpaceTime
+from pdofm._types import Vector
+from pdofm.domain import Domain
 from pdofm.errors import DomainError, unknown_name
+from pdofm.section import Limits, Section, axis_names, sections
 from pdofm.solution import Solution
 from pdofm.terms import Layout
 
@@ -41,131 +40,9 @@ STYLE |= {"xtick.major.width": 0.6, "ytick.major.width": 0.6, "pdf.fonttype": 42
 
 # Perceptually uniform, and monotone in lightness: readable in grey.
 VALUE_COLORS, ERROR_COLORS = "viridis", "magma"
-# Points along the longest side: of a map, of each of several slices, of a line.
-MAP_RESOLUTION, SLICE_RESOLUTION, LINE_RESOLUTION = 300, 200, 1000
+LINE_RESOLUTION = 1000
 # An error vanishes where it changes its sign; only so many decades below its maximum are worth showing.
 _DECADES = 4
-
-Along = Float[np.ndarray, " nx"]
-Across = Float[np.ndarray, " ny"]
-Image = Float[np.ndarray, "ny nx"]
-Limits = tuple[float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class Section:
-    """The part of a domain in a plane: the coordinates `axes` vary, the others stay as in `through` `(dim,)`.
-
-    `points` `(n, dim)` are those points of a fine grid of the plane that lie in the domain; the panels take one value
-    for each of them. By default the plane goes through the center of the bounding box.
-    """
-
-    domain: Domain
-    axes: tuple[int, int] = (0, 1)
-    through: Vector | None = None
-    resolution: int = MAP_RESOLUTION
-    title: str = ""
-
-    @cached_property
-    def points(self) -> Points:
-        return self.lifted(*self.coordinates)[self.inside.ravel()]
-
-    @cached_property
-    def inside(self) -> Bool[np.ndarray, "ny nx"]:
-        """Which points of the grid `(y, x)` lie in the domain."""
-        return self._level(*self.coordinates) > 0
-
-    @cached_property
-    def coordinates(self) -> tuple[Along, Across]:
-        """The coordinates of the grid: middles of pixels, since on the sides of the box a level of 0 can mislead."""
-        sides = np.array([high - low for low, high in self.bounds])
-        share = sides / sides.max() if self.equal_aspect else np.ones(2)
-        x, y = (
-            low + (high - low) * (np.arange(count) + 0.5) / count
-            for (low, high), count in zip(self.bounds, np.ceil(self.resolution * share), strict=True)
-        )
-        return x, y
-
-    @property
-    def bounds(self) -> tuple[Limits, Limits]:
-        lower, upper = self.domain.lower, self.domain.upper
-        x, y = ((float(lower[axis]), float(upper[axis])) for axis in self.axes)
-        return x, y
-
-    @property
-    def equal_aspect(self) -> bool:
-        """Whether both axes are lengths; a time has another unit."""
-        return not (self.domain.has_time and self.domain.dim - 1 in self.axes)
-
-    @cached_property
-    def path(self) -> Any:
-        """The outline as a matplotlib path, with the domain on its left, so that holes stay holes when it is filled."""
-        from contourpy import contour_generator  # what matplotlib itself draws contours with
-        from matplotlib.path import Path as Outline
-
-        plane = self.domain.space if isinstance(self.domain, SpaceTime) else self.domain
-        if self.domain.is_box:
-            (left, right), (bottom, top) = self.bounds
-            loops = [np.array([(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)])]
-        elif plane.dim == 2 and self.axes == (0, 1):
-            loops = _chained([_curve(piece) for piece in plane.pieces])
-        else:  # No piece is a curve in this plane, but the level vanishes on it. A ring around the grid closes them.
-            x, y = (np.concatenate([[2 * s[0] - s[1]], s, [2 * s[-1] - s[-2]]]) for s in self.coordinates)
-            loops = [np.asarray(line) for line in contour_generator(x, y, self._level(x, y)).lines(0.0)]
-        return Outline.make_compound_path(*(Outline(loop, closed=True) for loop in loops))
-
-    def image(self, values: Vector) -> Image:
-        """Values at `points` as an image `(y, x)`, continued outside by the nearest one.
-
-        The outline cuts that off again; without it, the pixels that the boundary crosses would stay empty.
-        """
-        from scipy.ndimage import distance_transform_edt
-
-        image = np.full(self.inside.shape, np.nan)
-        image[self.inside] = values
-        known = np.isfinite(image)
-        if not known.any():
-            return image
-        nearest = distance_transform_edt(~known, return_distances=False, return_indices=True)
-        return image[tuple(np.asarray(nearest))]
-
-    def lifted(self, x: Along, y: Across) -> Points:
-        """The points `(n, dim)` of a grid of the plane."""
-        center = 0.5 * (self.domain.lower + self.domain.upper) if self.through is None else self.through
-        points = np.tile(center, (len(x) * len(y), 1))
-        points[:, self.axes] = np.stack([each.ravel() for each in np.meshgrid(x, y)], axis=1)
-        return points
-
-    def _level(self, x: Along, y: Across) -> Image:
-        points = self.lifted(x, y)
-        # At its first and last time the level of a space-time is 0, but the space there is as good as any.
-        if isinstance(self.domain, SpaceTime) and self.equal_aspect:
-            return self.domain.space.level(points[:, :-1]).reshape(len(y), len(x))
-        return self.domain.level(points).reshape(len(y), len(x))
-
-
-def sections(domain: Domain, resolution: int | None = None) -> list[Section]:
-    """The planes that show a domain of two or more dimensions.
-
-    The domain itself in the plane, and for one dimension and time; the first, middle and last time in space-time; z at
-    1/4, 1/2 and 3/4 in three dimensions; beyond that the plane of the first two axes through the center of the box.
-    """
-    if domain.dim == 2:
-        return [Section(domain, resolution=resolution or MAP_RESOLUTION)]
-    center, names = 0.5 * (domain.lower + domain.upper), axis_names(domain)
-    planes = [center]
-    if domain.has_time or domain.dim == 3:
-        fractions = (0.0, 0.5, 1.0) if domain.has_time else (0.25, 0.5, 0.75)
-        planes = [np.append(center[:-1], domain.lower[-1] * (1 - s) + domain.upper[-1] * s) for s in fractions]
-    found = []
-    for through in planes:
-        title = ", ".join(f"${name} = {value:.3g}$" for name, value in zip(names[2:], through[2:], strict=True))
-        points = resolution or (MAP_RESOLUTION if len(planes) == 1 else SLICE_RESOLUTION)
-        found.append(Section(domain, through=through, resolution=points, title=title))
-    shown = [section for section in found if section.inside.any()]
-    if not shown:
-        raise DomainError(f"No plane through the middle of {domain!r} meets it; draw a Section(domain, through=…).")
-    return shown
 
 
 def plot_solution(
@@ -264,7 +141,7 @@ def outline(ax: Any, section: Section | Domain) -> Any:
     """Draw the true boundary of a plane domain, or of a section of any other; returns the patch."""
     from matplotlib.patches import PathPatch
 
-    path = (Section(section) if isinstance(section, Domain) else section).path
+    path = _path(Section(section) if isinstance(section, Domain) else section)
     return ax.add_patch(PathPatch(path, fill=False, linewidth=0.8, joinstyle="miter", clip_on=False, zorder=3))
 
 
@@ -296,13 +173,6 @@ def title(solution: Solution) -> str:
     return f"{name}: {features}, estimated relative error {estimate}{ending}"
 
 
-def axis_names(domain: Domain) -> list[str]:
-    """x, y, z and t; x_0, x_1, … if space has more than three dimensions."""
-    space = domain.dim - domain.has_time
-    names = ["x", "y", "z"][:space] if space <= 3 else [f"x_{{{axis}}}" for axis in range(space)]
-    return [*names, "t"] if domain.has_time else names
-
-
 def symbol(name: str) -> str:
     """A component such as ``v[0]`` as mathematics, without the dollar signs."""
     root, _, index = name.rstrip("]").partition("[")
@@ -316,12 +186,19 @@ def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
     # Between pixels, values are interpolated: the steps of a coarse grid would show in print.
     smooth = {"interpolation": "bilinear", "interpolation_stage": "data"}
     image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **smooth, **colors)
-    image.set_clip_path(section.path, transform=ax.transData)
+    image.set_clip_path(_path(section), transform=ax.transData)
     outline(ax, section)
     ax.set(title=section.title, xlabel=f"${names[section.axes[0]]}$", ylabel=f"${names[section.axes[1]]}$")
     ax.spines[:].set_visible(False)
     ax.locator_params(nbins=5)
     return image
+
+
+def _path(section: Section) -> Any:
+    """The outline as a matplotlib path; its direction lets holes stay holes when it is filled."""
+    from matplotlib.path import Path as Outline
+
+    return Outline.make_compound_path(*(Outline(loop, closed=True) for loop in section.loops))
 
 
 def _color_bar(image: Any, label: str, extend: str) -> None:
@@ -390,25 +267,6 @@ def _line_figure(solution: Solution, components: list[int], resolution: int | No
         line_panel(row[1], x, np.maximum(errors, 0.1 * low), color="C3", linewidth=1.0)
         row[1].set(xlabel="$x$", ylabel=f"$|{name} - {name}^*|$", yscale="log", ylim=(low, 2 * high))
     return figure
-
-
-def _curve(piece: Piece) -> Points:
-    """A piece of the boundary of a plane domain as a line through close points, with the domain on its left."""
-    points, normals = piece.chart(np.linspace(0.0, 1.0, 401)[:, None])
-    along = points[201] - points[200]
-    points = points if normals[200] @ (along[1], -along[0]) > 0 else points[::-1]
-    return points[[0, -1]] if np.allclose(normals, normals[0], rtol=0, atol=1e-12) else points
-
-
-def _chained(curves: list[np.ndarray]) -> list[np.ndarray]:
-    """Closed loops of curves that run in one sense: each goes on with what starts nearest to where it ends."""
-    loops, rest = [], list(curves)
-    while rest:
-        loop = rest.pop(0)
-        while (nearest := int(np.argmin([math.dist(loop[-1], curve[0]) for curve in (loop, *rest)]))) > 0:
-            loop = np.concatenate([loop, rest.pop(nearest - 1)])
-        loops.append(np.concatenate([loop, loop[:1]]))
-    return loops
 
 
 def _components(layout: Layout, unknown: str | None) -> list[int]:

@@ -150,7 +150,11 @@ def pretrain(
     loss = physics_of(physics)
     if not orthogonality >= 0:
         raise FeaturesError(f"orthogonality is the weight of a penalty and must not be negative; got {orthogonality}.")
-    if steps < 1 or points < 1:
+    if optimiser is not None and not isinstance(optimiser, optax.GradientTransformation):
+        raise FeaturesError(
+            f"optimiser must be one of optax, such as optax.adam(1e-3); got {type(optimiser).__name__}."
+        )
+    if not isinstance(steps, int | np.integer) or steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
     dtype = jnp.dtype(precision)
     seeds = [int(seed) for seed in generator(key).integers(2**31, size=2)]

@@ -96,6 +96,7 @@ class Problem:
         for term in self.terms:
             self._check_shapes(term)
             self._check_part(term)
+        self._check_start()
 
     @property
     def _stated(self) -> tuple[BaseCondition, ...]:
@@ -200,6 +201,18 @@ class Problem:
                 "points; "
                 f"got {type(condition.on).__name__}."
             )
+
+    def _check_start(self) -> None:
+        """An equation with time derivatives needs something at one of its times."""
+        if not self.layout.has_time or not any(self.orders(None)):
+            return
+        for term in self.terms[1:]:
+            if not isinstance(term.on, Part) or np.ptp(term.on.sample(8)[0][:, -1]) == 0:
+                return
+        raise ProblemError(
+            f"The equation is of order {max(self.orders(None))} in time, but no condition holds at the start: its "
+            "solution is not unique. Add Initial(value)."
+        )
 
     def _check_exact(self) -> None:
         if self.exact is None:

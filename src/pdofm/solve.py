@@ -30,6 +30,9 @@ ACCEPTABLE = 1e-2
 """Without a tolerance a solution counts as converged if its estimated relative error is below this: two digits."""
 
 
+ROUNDING = 1e-15
+"""No tolerance below this can be met in float64."""
+
 VIOLATED = 0.05
 """A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
 
@@ -77,6 +80,8 @@ def solve(
             it has not converged, with a warning. Without it two digits are expected.
         key: seed of features and points.
     """
+    if tol is not None and not tol > 0:
+        raise SolveError(f"tol is a relative error and must be positive; got {tol}.")
     clock = Clock()
     with clock("points"):
         prepared = prepare("solve", problem, features, points, boundary_points, sampling, key)
@@ -115,7 +120,9 @@ def solve(
     )
     data = _rms(unseen.scales * unseen.right)
     violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    converged, reason = _judge(outcome, estimate.relative_error, violated, tol, advice(prepared))
+    converged, reason = _judge(
+        outcome, estimate.relative_error, violated, tol, advice(prepared, estimate.relative_error)
+    )
     if not converged:
         warnings.warn(
             f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
@@ -155,8 +162,10 @@ def prepare(
     if features is None or isinstance(features, int | np.integer):
         features = default_features(problem, features, seeds[0])
     if not isinstance(features, Features):
+        hint = " Give its .features." if isinstance(getattr(features, "features", None), Features) else ""
         raise FeaturesError(
             f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
+            + hint
         )
     check_fit(problem, features)
     interior, boundary = default_counts(problem, features.size)
@@ -201,14 +210,19 @@ def tune_scale(
     return features.rescaled(min((f for f in seen if seen[f][0] <= enough), key=lambda factor: seen[factor][1]))
 
 
-def advice(prepared: Prepared) -> str:
-    """What to change where the answer is not good enough: points, if there are fewer than usual, else features."""
+def advice(prepared: Prepared, estimate: float = 0.0) -> str:
+    """What to change where the answer is not good enough: points, if there are fewer than usual, else features, and
+    the problem itself where nothing is solved."""
     setting = prepared.setting
     usual, _ = default_counts(setting.problem, setting.features.size)
     inside = len(setting.blocks[0].points)
     if inside < usual / 2:
         return f"use more points: {inside} inside for {setting.features.size} features, usual are {usual} (points=)"
-    return "use more features"
+    return (
+        "use more features, unless the conditions contradict each other or leave the solution undetermined"
+        if estimate > ACCEPTABLE
+        else "use more features"
+    )
 
 
 def _judge(
@@ -217,6 +231,10 @@ def _judge(
     accepted = ACCEPTABLE if tol is None else tol
     if not outcome.converged:
         return False, outcome.reason
+    if accepted < ROUNDING < estimate:
+        return False, (
+            f"the estimated relative error is {estimate:.1e}; {accepted:g} is beyond what rounding allows in float64"
+        )
     if not estimate <= accepted:
         return (
             False,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from pdofm.errors import unknown_name
-from pdofm.experiments import dynamics, layer, tables, transfer
+from pdofm.experiments import dynamics, forms, layer, tables, transfer
 from pdofm.experiments.case import Case
 
-_PARTS = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
+_PARTS = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases, forms.cases)
 
 
 def names() -> list[str]:

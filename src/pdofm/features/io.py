@@ -47,6 +47,8 @@ def save(path: str | PathLike, features: Features) -> None:
 
     if not isinstance(features, Features):
         hint = "Save its .features." if isinstance(getattr(features, "features", None), Features) else ""
+        if isinstance(path, Features):
+            hint = "The path comes first: save(path, features)."
         raise FeaturesError(f"save() writes Features; got {type(features).__name__}. {hint}".rstrip())
     target = Path(path)
     if not target.parent.is_dir():
