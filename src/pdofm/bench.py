@@ -17,6 +17,7 @@ from scipy.linalg import lapack
 import pdofm as pf
 from pdofm.assemble import assemble, collocate, evaluate
 from pdofm.errors import unknown_name
+from pdofm.features.trigonometry import cos, sin
 
 REPEATS = 15
 
@@ -66,7 +67,11 @@ def bench_assembly() -> list[Row]:
     """
     features = pf.NetworkFeatures(_SQUARE, width=500, depth=2)
     task, reference = median_seconds(_assembly(features), _products(5 * 1024, 500))
-    return [Row("assembly", "Laplacian, 1024 x 500, depth 2", "bare float64 GEMMs", task, reference)]
+    rows = [Row("assembly", "Laplacian, 1024 x 500, depth 2", "bare float64 GEMMs", task, reference)]
+    x = jnp.linspace(-30, 30, 2**20)
+    ours, plain = (jax.jit(lambda x, pair=pair: [f(x) for f in pair]) for pair in ((sin, cos), (jnp.sin, jnp.cos)))
+    task, reference = median_seconds(lambda: ours(x), lambda: plain(x))
+    return [*rows, Row("assembly", "sine and cosine of 2^20 numbers", "those of XLA", task, reference)]
 
 
 def bench_training() -> list[Row]:
