@@ -13,6 +13,7 @@ from pdofm.factor import Solver, factor  # noqa: E402
 from pdofm.features import (  # noqa: E402
     Chebyshev,
     Concatenate,
+    CornerFunctions,
     Features,
     Fourier,
     Functions,
@@ -42,6 +43,7 @@ __all__ = [
     "Chebyshev",
     "Concatenate",
     "Condition",
+    "CornerFunctions",
     "Dirichlet",
     "Disk",
     "Domain",

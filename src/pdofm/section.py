@@ -1,6 +1,5 @@
 """Plane sections of domains: the points of a map, and the outline that cuts it to the true shape."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from pdofm._types import Points, Vector
-from pdofm.domain import Domain, Piece, SpaceTime
+from pdofm.domain import Domain, SpaceTime, outline
 from pdofm.errors import DomainError
 
 # Points along the longest side: of a map, of each of several slices.
@@ -75,7 +74,7 @@ class Section:
             (left, right), (bottom, top) = self.bounds
             return [np.array([(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)])]
         if plane.dim == 2 and self.axes == (0, 1):
-            return _chained([_curve(piece) for piece in plane.pieces])
+            return outline(plane)
         # No piece is a curve in this plane, but the level vanishes on it. A ring around the grid closes them.
         x, y = (np.concatenate([[2 * s[0] - s[1]], s, [2 * s[-1] - s[-2]]]) for s in self.coordinates)
         return [np.asarray(line) for line in contour_generator(x, y, self._level(x, y)).lines(0.0)]
@@ -139,22 +138,3 @@ def axis_names(domain: Domain) -> list[str]:
     space = domain.dim - domain.has_time
     names = ["x", "y", "z"][:space] if space <= 3 else [f"x_{{{axis}}}" for axis in range(space)]
     return [*names, "t"] if domain.has_time else names
-
-
-def _curve(piece: Piece) -> Points:
-    """A piece of the boundary of a plane domain as a line through close points, with the domain on its left."""
-    points, normals = piece.chart(np.linspace(0.0, 1.0, 401)[:, None])
-    along = points[201] - points[200]
-    points = points if normals[200] @ (along[1], -along[0]) > 0 else points[::-1]
-    return points[[0, -1]] if np.allclose(normals, normals[0], rtol=0, atol=1e-12) else points
-
-
-def _chained(curves: list[np.ndarray]) -> list[np.ndarray]:
-    """Closed loops of curves that run in one sense: each goes on with what starts nearest to where it ends."""
-    loops, rest = [], list(curves)
-    while rest:
-        loop = rest.pop(0)
-        while (nearest := int(np.argmin([math.dist(loop[-1], curve[0]) for curve in (loop, *rest)]))) > 0:
-            loop = np.concatenate([loop, rest.pop(nearest - 1)])
-        loops.append(np.concatenate([loop, loop[:1]]))
-    return loops

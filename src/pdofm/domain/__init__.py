@@ -4,6 +4,7 @@ from pdofm.domain.ball import Annulus, Ball, Disk, Shell
 from pdofm.domain.base import Domain, Part, Piece
 from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union, trim
+from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
 from pdofm.domain.spacetime import SpaceTime
 
@@ -18,9 +19,12 @@ __all__ = [
     "Interval",
     "Part",
     "Piece",
+    "PlaneCorner",
     "Polygon",
     "Shell",
     "SpaceTime",
     "Union",
+    "corners",
+    "outline",
     "trim",
 ]

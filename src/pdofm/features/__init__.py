@@ -2,6 +2,7 @@
 
 from pdofm.features.base import Features, polynomial_degree
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
+from pdofm.features.corner import CornerFunctions
 from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import PartitionOfUnity
@@ -12,6 +13,7 @@ from pdofm.features.transnet import TransNet
 __all__ = [
     "Chebyshev",
     "Concatenate",
+    "CornerFunctions",
     "Features",
     "Fourier",
     "Functions",

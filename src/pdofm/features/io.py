@@ -18,6 +18,7 @@ import numpy as np
 from pdofm.errors import FeaturesError, PdofmError
 from pdofm.features.base import Features
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
+from pdofm.features.corner import CornerFunctions
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import PartitionOfUnity
 from pdofm.features.random import RandomFeatures
@@ -34,7 +35,7 @@ FAMILIES: dict[str, type[Features]] = {
     family.__name__: family
     for family in (
         *(NetworkFeatures, RandomFeatures, TransNet, Chebyshev, Fourier),
-        *(PartitionOfUnity, Concatenate, HardDirichlet),
+        *(PartitionOfUnity, Concatenate, CornerFunctions, HardDirichlet),
     )
 }
 
