@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
 FENCE = re.compile(r"^```python(?P<skip> no-run)?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
