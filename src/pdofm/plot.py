@@ -92,14 +92,14 @@ def new_figure(
     return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw=places)
 
 
-def save(figure: Any, path: str | PathLike) -> None:
-    """Save a figure as .pdf, .png or .svg, by suffix; folders are made."""
+def save(figure: Any, path: str | PathLike, *, dpi: int = DPI) -> None:
+    """Save a figure as .pdf, .png or .svg, by suffix, with `dpi` pixels to an inch; folders are made."""
     import matplotlib
 
     target = _checked(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE):
-        figure.savefig(target, dpi=DPI, bbox_inches="tight", pad_inches=0.05)
+        figure.savefig(target, dpi=dpi, bbox_inches="tight", pad_inches=0.05)
 
 
 def solution_panel(

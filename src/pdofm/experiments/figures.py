@@ -16,6 +16,10 @@ COLOURS = ("#000000", "#0072b2", "#d55e00", "#888888")
 """Black, blue, orange and grey differ in brightness too: the lines can be told apart in print without colour."""
 
 
+SCREEN, PRINT = 90, 200
+"""Pixels to an inch: PNG for the report on the screen, SVG for print."""
+
+
 class Drawer:
     """Draws what a run has measured; every figure is asked for by the name of its file."""
 
@@ -34,8 +38,8 @@ class Drawer:
                 figures = list(self._of(experiment))
             for name, caption, figure in figures:
                 paths = [self.out / "figures" / f"{name}.{kind}" for kind in ("png", "svg")]
-                for path in paths:
-                    pf.plot.save(figure, path)
+                for path, dpi in zip(paths, (SCREEN, PRINT), strict=True):
+                    pf.plot.save(figure, path, dpi=dpi)
                 yield experiment, caption, paths
 
     def _of(self, experiment: str) -> Iterator[tuple[str, str, Any]]:
