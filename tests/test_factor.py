@@ -356,7 +356,7 @@ def test_a_source_that_is_too_rough_is_reported_whether_it_is_a_function_or_an_a
     functions = [smooth, lambda x: 1e3 * jnp.cos(rough * x[0]), smooth]
     message = (
         r"1 of 3 right-hand sides of 'problem' have not converged: .*{} is above 0.01, up to .* for number 1\. "
-        r".*Use more features, or fine-tune them with pretrain"
+        r".*use more features, or fine-tune the features with pretrain"
     )
     with pytest.warns(ConvergenceWarning, match=message.format("not fitted")):
         many = one.solve(functions)
