@@ -106,6 +106,17 @@ class Features(eqx.Module):
         return self.values((x - (self.upper + self.lower) / 2) * (2 / (self.upper - self.lower)))
 
 
+class Unmapped(Features):
+    """Features in the coordinates of the domain itself: subclasses define ``__call__`` instead of ``values``."""
+
+    def values(self, y: Point) -> FeatureValues:
+        return self((y + 1) * ((self.upper - self.lower) / 2) + self.lower)
+
+    @abc.abstractmethod
+    def __call__(self, x: Point) -> FeatureValues:
+        """The features at a point of the box."""
+
+
 def box_of(where: HasBox) -> tuple[np.ndarray, np.ndarray]:
     """The corners of the box that features are defined on; `where` is a domain or other features."""
     if not isinstance(where, HasBox) or isinstance(where, str):  # strings have methods lower() and upper()

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from pdofm._types import FeatureValues, Point
 from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, Features, HasBox, box_of
+from pdofm.features.base import Corner, Features, HasBox, Unmapped, box_of
 from pdofm.terms import Term
 
 
-class Functions(Features):
+class Functions(Unmapped):
     """Plain functions as features: ``Functions(domain, [f, g])`` with ``f(x)`` a scalar at one point of the domain.
 
     For what is known about a solution, such as r^(2/3) sin(2θ/3) at a re-entrant corner, joined with a smooth basis by
@@ -42,9 +42,6 @@ class Functions(Features):
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
 
-    def values(self, y: Point) -> FeatureValues:
-        return self((y + 1) * ((self.upper - self.lower) / 2) + self.lower)
-
     def __call__(self, x: Point) -> FeatureValues:
         found = [jnp.asarray(f(x), dtype=x.dtype) for f in self.functions]
         for f, value in zip(self.functions, found, strict=True):
@@ -56,7 +53,7 @@ class Functions(Features):
         return jnp.stack(found)
 
 
-class Concatenate(Features):
+class Concatenate(Unmapped):
     """All features of several spaces in one basis, for instance global and local ones, or smooth and singular ones."""
 
     parts: tuple[Features, ...]
@@ -109,9 +106,6 @@ class Concatenate(Features):
             return super().rescaled(factor)
         return Concatenate(*parts)
 
-    def values(self, y: Point) -> FeatureValues:
-        return self((y + 1) * ((self.upper - self.lower) / 2) + self.lower)
-
     def __call__(self, x: Point) -> FeatureValues:
         order = np.argsort(self._all_ranks(), kind="stable")
         return jnp.concatenate([part(x) for part in self.parts])[order]
@@ -120,7 +114,7 @@ class Concatenate(Features):
         return np.concatenate([part.ranks for part in self.parts])
 
 
-class HardDirichlet(Features):
+class HardDirichlet(Unmapped):
     """Features that satisfy ``u = value`` on the boundary exactly: u = value + d(x) Σ cⱼ φⱼ, with d = 0 on the
     boundary.
 
@@ -177,9 +171,6 @@ class HardDirichlet(Features):
         square = jnp.sum((space - center) ** 2)
         outer = (radii[1] ** 2 - square) / radii[1] ** 2
         return outer * (square - radii[0] ** 2) / radii[1] ** 2 if self.shape == "shell" else outer
-
-    def values(self, y: Point) -> FeatureValues:
-        return self((y + 1) * ((self.upper - self.lower) / 2) + self.lower)
 
     def __call__(self, x: Point) -> FeatureValues:
         return self.distance(x) * self.inner(x)

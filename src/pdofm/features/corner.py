@@ -17,10 +17,10 @@ from jaxtyping import Array, Float
 from pdofm._types import FeatureValues, Point
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, Features, box_of, check_count
+from pdofm.features.base import Corner, Unmapped, box_of, check_count
 
 
-class CornerFunctions(Features):
+class CornerFunctions(Unmapped):
     """Singular functions at the corners of a plane domain, to be joined with a smooth basis:
     ``Concatenate(NetworkFeatures(domain), CornerFunctions(domain))``.
 
@@ -59,9 +59,6 @@ class CornerFunctions(Features):
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
-
-    def values(self, y: Point) -> FeatureValues:
-        return self((y + 1) * ((self.upper - self.lower) / 2) + self.lower)
 
     def __call__(self, x: Point) -> FeatureValues:
         found = []

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 from pdofm._types import FeatureValues, Key, Point
 from pdofm.domain import Box, Domain, Part, Piece, trim
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, box_of
+from pdofm.features.base import Corner, Features, Unmapped, box_of
 from pdofm.features.trigonometry import sin
 from pdofm.operators import dt, partial
 from pdofm.sampling import generator
@@ -45,7 +45,7 @@ def window_b(y: Array) -> Array:
     return jnp.where(size <= 0.75, 1.0, jnp.where(size >= 1.25, 0.0, falling))
 
 
-class PartitionOfUnity(Features):
+class PartitionOfUnity(Unmapped):
     """Local features on overlapping subdomains.
 
     Args:
@@ -151,9 +151,6 @@ class PartitionOfUnity(Features):
                 on = Part(pieces, domain.has_time)
                 terms.append(Term(f"interface-x{axis}", lhs, 0.0, on, INTERFACE_WEIGHT))
         return tuple(terms)
-
-    def values(self, y: Point) -> FeatureValues:
-        return self((y + 1) * ((self.upper - self.lower) / 2) + self.lower)
 
     def __call__(self, x: Point) -> FeatureValues:
         which, weights = self.windows(x)
