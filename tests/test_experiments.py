@@ -13,7 +13,7 @@ import pytest
 import pdofm as pf
 from pdofm import experiments
 from pdofm.errors import UnknownNameError
-from pdofm.experiments import claims, forms, report, runner, tables, transfer
+from pdofm.experiments import claims, forms, recipes, report, runner, tables, transfer
 from pdofm.experiments.case import Case, Measured
 from pdofm.experiments.methods import METHODS, Setup
 
@@ -28,7 +28,7 @@ def measured(cases: list[Case], seeds: int, out) -> list[dict]:
 
 
 def test_every_case_has_a_name_of_its_own():
-    slugs = [each.slug for each in experiments.select()]
+    slugs = [each.slug for each in experiments.every()]
     assert len(slugs) == len(set(slugs))
 
 
@@ -46,6 +46,12 @@ def test_an_unknown_experiment_is_refused_with_the_nearest():
 def test_all_means_all_and_quick_means_fewer():
     assert len(experiments.select(["all"])) == len(experiments.select())
     assert 0 < len(experiments.select(quick=True)) < len(experiments.select())
+
+
+def test_what_is_not_in_the_paper_runs_by_name_only():
+    assert {each.experiment for each in experiments.select(["forms"])} == {"forms"}
+    assert not {"forms", "recipes"} & {each.experiment for each in experiments.select()}
+    assert {"forms", "recipes"} < set(experiments.names())
 
 
 def test_results_are_medians_with_their_range_beside_the_published_value(tmp_path):
@@ -222,7 +228,7 @@ def test_claims_about_nothing_that_was_measured_are_not_judged():
 
 
 def test_cases_can_be_sent_to_other_processes():
-    for each in experiments.select():
+    for each in experiments.every():
         assert pickle.loads(pickle.dumps(each)).fingerprint == each.fingerprint
 
 
@@ -289,3 +295,29 @@ class TestForms:
         assert best == pytest.approx(2.0, abs=1e-5)
         assert self.value(forms.log_determinant, [self.wave(1, 2.0), self.wave(2, unit)]) > best
         assert self.value(forms.log_determinant, [self.wave(1, unit), self.wave(1, unit)]) > best + 5
+
+
+def test_compressed_features_are_the_largest_directions_and_orthonormal():
+    """Of x, 2 x and 1000 sin(3x), sampled, two directions are left: a third is of the size of rounding."""
+    box = pf.Interval(-1, 1)
+    points = box.sample(200)
+    plain = pf.Functions(box, [lambda x: x[0], lambda x: 2 * x[0], lambda x: 1000 * jnp.sin(3 * x[0])])
+    few = recipes.compressed(plain, points, 2)
+    U = np.asarray(jax.vmap(few)(jnp.asarray(points)))
+    np.testing.assert_allclose(U.T @ U, np.eye(2), atol=1e-9)
+    projected = U @ (U.T @ points[:, 0])
+    np.testing.assert_allclose(projected, points[:, 0], atol=1e-9)
+
+
+def test_gauss_newton_steps_bring_the_network_to_the_solution():
+    """u'' = eˣ with its end values: least squares in six features, before and after, medians over seeds."""
+    line = pf.Problem(
+        pf.Interval(-1, 1), lambda u, x: pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=lambda x: jnp.exp(x[0])
+    )
+    errors = []
+    for seed in range(3):
+        start = pf.NetworkFeatures(line.domain, 6, activation="tanh", scale=1.0, key=seed)
+        trained = recipes.gauss_newton(line, start, 40, 30, seed)
+        errors.append([pf.solve(line, each, points=60).errors().relative_l2 for each in (start, trained)])
+    before, after = np.median(errors, axis=0)
+    assert after < before / 10

@@ -128,6 +128,14 @@ def test_a_path_may_be_a_string(path):
 # ---- writing
 
 
+def test_equal_features_give_equal_files(path):
+    files = set()
+    for _ in range(5):
+        pf.save(path, made("network"))
+        files.add(path.read_bytes())
+    assert len(files) == 1
+
+
 def test_nothing_but_the_file_is_left_behind(path):
     for name in ("network", "random"):  # new, and over an old one
         pf.save(path, made(name))

@@ -208,6 +208,17 @@ def test_points_that_are_kept_make_the_loss_of_plain_gradient_descent_fall_in_ev
     assert (np.diff(run.history["loss"]) < 0).all()
 
 
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_an_optimiser_that_searches_along_a_line_never_lets_the_loss_rise(precision):
+    def history(optimiser):
+        options = FEW | {"optimiser": optimiser, "steps": 20, "precision": precision}
+        return pf.pretrain(poisson(), network(), resample=False, **options).history["loss"]
+
+    loss = history(optax.lbfgs())
+    assert (np.diff(loss) <= 0).all()
+    assert loss[-1] < history(optax.sgd(1e-5))[-1] < loss[0]
+
+
 # ---- problems and families
 
 PROBLEMS = {"system": "kovasznay", "space-time": "wave-periodic", "nonlinear": "burgers"}

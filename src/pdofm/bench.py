@@ -82,27 +82,25 @@ def bench_training() -> list[Row]:
     """
     problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
 
-    def training(orthogonality: float) -> Callable[[], Any]:
-        def task() -> Any:
-            trained = pf.pretrain(
-                problem, features, orthogonality=orthogonality, steps=20, tolerance=0.0, resample=False, progress=False
-            )
-            return trained.coefficients
+    def training(orthogonality: float, precision: str) -> Callable[[], Any]:
+        fixed = {"steps": 20, "tolerance": 0.0, "resample": False, "progress": False}
+        options = fixed | {"orthogonality": orthogonality, "precision": precision}
+        return lambda: pf.pretrain(problem, features, **options).coefficients
 
-        return task
-
-    seconds = median_seconds(
-        training(1.0),
-        training(0.0),
+    *steps, bare_with, bare_without = median_seconds(
+        training(1.0, "float32"),
+        training(0.0, "float32"),
+        training(1.0, "float64"),
         _products(18 * 1024, 500, np.float32),
         _products(16 * 1024, 500, np.float32),
         repeats=5,
     )
-    steps = [seconds[0] / 20, seconds[1] / 20]
+    orthogonal, plain, double = (seconds / 20 for seconds in steps)
     return [
-        Row("training", "step with orthogonality", "bare float32 GEMMs", steps[0], seconds[2]),
-        Row("training", "step without orthogonality", "bare float32 GEMMs", steps[1], seconds[3]),
-        Row("training", "step with orthogonality", "step without", steps[0], steps[1]),
+        Row("training", "step with orthogonality", "bare float32 GEMMs", orthogonal, bare_with),
+        Row("training", "step without orthogonality", "bare float32 GEMMs", plain, bare_without),
+        Row("training", "step with orthogonality", "step without", orthogonal, plain),
+        Row("training", "step in float64", "step in float32", double, orthogonal),
     ]
 
 

@@ -122,8 +122,8 @@ def reproduce(
         try:
             failures = runner.run(cases, seeds, out, show, workers=workers, prepare=use_compilation_cache)
         finally:
-            rows = runner.collect(experiments.select(), out)  # of earlier runs, too
-            written = report.write(rows, experiments.select(), out)
+            rows = runner.collect(experiments.every(), out)  # of earlier runs, too
+            written = report.write(rows, experiments.every(), out)
     for path in written:
         print(path)
     for failure in failures:

@@ -127,8 +127,9 @@ def pretrain(
         points, boundary_points: points per step inside and on all conditions together.
         resample: new points in every step; False keeps the first ones.
         optimiser: any of optax, with schedules and weight decay as there, for instance
-            ``optax.adamw(optax.cosine_decay_schedule(1e-3, 1000), weight_decay=1e-4)``; by default Adam with a step
-            size of 1e-4, which improves features that are good to start with and does not lose what they have.
+            ``optax.adamw(optax.cosine_decay_schedule(1e-3, 1000), weight_decay=1e-4)``, or ``optax.lbfgs()`` together
+            with ``resample=False``; by default Adam with a step size of 1e-4, which improves features that are good to
+            start with and does not lose what they have.
         precision: "float32" or "float64", of the training only; features come back in float64.
         key: seed of points and output layer; the same seed and settings give the same features on the same machine.
         checkpoint: a file to write every few steps and to resume from; a run that was killed goes on to the same
@@ -304,7 +305,13 @@ def _train(recipe: _Recipe, count: int, fixed: bool, rest: Any, state: _State, s
         batch = Batch(drawn, recipe.left_sides, recipe.layout)
         gradient, losses = jax.grad(total, has_aux=True)(state.parameters, batch)
         with jax.numpy_dtype_promotion("standard"):
-            updates, moments = recipe.optimiser.update(gradient, state.optimiser, state.parameters)
+            # The keywords are for optimisers that search along a line; the others ignore them.
+            updates, moments = optax.with_extra_args_support(recipe.optimiser).update(
+                *(gradient, state.optimiser, state.parameters),
+                value=losses["loss"],
+                grad=gradient,
+                value_fn=lambda parameters: total(parameters, batch)[0],
+            )
             parameters = optax.apply_updates(state.parameters, updates)
         finite = jnp.isfinite(losses["loss"]) & jnp.all(
             jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(parameters)])

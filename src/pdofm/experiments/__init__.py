@@ -3,23 +3,30 @@
 from collections.abc import Sequence
 
 from pdofm.errors import unknown_name
-from pdofm.experiments import dynamics, forms, layer, tables, transfer
+from pdofm.experiments import dynamics, forms, layer, recipes, tables, transfer
 from pdofm.experiments.case import Case
 
-_PARTS = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases, forms.cases)
+_PAPER = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
+_BESIDE = (forms.cases, recipes.cases)
+"""What is not in the paper, and runs only by name."""
 
 
 def names() -> list[str]:
-    """The experiments, in the paper's order."""
-    return list(dict.fromkeys(case.experiment for case in select()))
+    """The experiments, in the paper's order, then those beside it."""
+    return list(dict.fromkeys(case.experiment for case in every()))
+
+
+def every() -> list[Case]:
+    """All cases."""
+    return [case for cases in (*_PAPER, *_BESIDE) for case in cases()]
 
 
 def select(wanted: Sequence[str] = (), *, quick: bool = False) -> list[Case]:
-    """The cases of the experiments of these names; all if none is given or "all" is among them."""
-    every = [case for cases in _PARTS for case in cases()]
-    known = {case.experiment for case in every}
+    """The cases of the experiments of these names; all of the paper if none is given or "all" is among them."""
+    known = set(names())
     for name in wanted:
         if name not in known | {"all"}:
             raise unknown_name("experiment", name, known | {"all"})
-    chosen = every if not wanted or "all" in wanted else [case for case in every if case.experiment in wanted]
+    paper = {case.experiment for cases in _PAPER for case in cases()} if not wanted or "all" in wanted else set()
+    chosen = [case for case in every() if case.experiment in paper | set(wanted)]
     return [case for case in chosen if case.quick] if quick else chosen

@@ -41,8 +41,8 @@ FAMILIES: dict[str, type[Features]] = {
 
 
 def save(path: str | PathLike, features: Features) -> None:
-    """Write features to a safetensors file; `load` gives back bit-identical ones."""
-    from safetensors.numpy import save_file
+    """Write features to a safetensors file; `load` gives back bit-identical ones, equal features give equal files."""
+    from safetensors.numpy import save as serialise
 
     from pdofm.version import __version__
 
@@ -65,8 +65,19 @@ def save(path: str | PathLike, features: Features) -> None:
         "tree": json.dumps(tree),
     }
     partial = target.with_name(target.name + ".part")
-    save_file(arrays, partial, metadata=header)
+    partial.write_bytes(_in_order(serialise(arrays, metadata=header)))
     partial.replace(target)  # a killed writer leaves the old file, not half of a new one
+
+
+def _in_order(file: bytes) -> bytes:
+    """The safetensors file with its metadata sorted: they are written in any order, but equal features shall give equal
+    files."""
+    start = 8 + int.from_bytes(file[:8], "little")
+    header = json.loads(file[8:start])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # arrays start at multiples of 8
+    return len(text).to_bytes(8, "little") + text + file[start:]
 
 
 def shipped() -> list[str]:
