@@ -1,5 +1,6 @@
 """The experiments: what is registered, that runs resume, and that numbers mean what they say."""
 
+import dataclasses
 import json
 import pickle
 from functools import partial
@@ -15,7 +16,7 @@ from pdofm import experiments
 from pdofm.errors import UnknownNameError
 from pdofm.experiments import claims, forms, recipes, report, runner, tables, transfer
 from pdofm.experiments.case import Case, Measured
-from pdofm.experiments.methods import METHODS, Setup
+from pdofm.experiments.methods import METHODS, Setup, quiet
 
 
 def case(name: str, run, **options) -> Case:
@@ -318,6 +319,19 @@ def test_gauss_newton_steps_bring_the_network_to_the_solution():
     for seed in range(3):
         start = pf.NetworkFeatures(line.domain, 6, activation="tanh", scale=1.0, key=seed)
         trained = recipes.gauss_newton(line, start, 40, 30, seed)
-        errors.append([pf.solve(line, each, points=60).errors().relative_l2 for each in (start, trained)])
+        with quiet():
+            errors.append([pf.solve(line, each, points=60).errors().relative_l2 for each in (start, trained)])
     before, after = np.median(errors, axis=0)
     assert after < before / 10
+
+
+def test_the_scaled_residual_is_that_of_rows_whose_largest_entry_is_100():
+    """u = c with 2 c = 2 inside and c = 1 at the ends: c = 3 is off by 2 in every row, once it is scaled."""
+    problem = pf.Problem(
+        pf.Interval(0, 1), lambda u, x: 2 * u(x), conditions=[pf.Dirichlet()], exact=lambda x: 1.0 + 0 * x[0]
+    )
+    features = pf.Functions(problem.domain, [lambda x: 1.0 + 0 * x[0]])
+    with quiet():  # one feature leaves no coarser space to estimate the error from
+        off = dataclasses.replace(pf.solve(problem, features), coefficients=np.array([[3.0]]))
+    setup = Setup(lambda: problem, 1, 0.0, 1, 16, 2)
+    assert tables.scaled_residual(setup, off, 0) == pytest.approx(200.0)

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 PAPER, OURS = "paper", "ours"
 """The two settings: those of the paper, and our recipe with the same number of features."""
 
+RESIDUAL = "scaled residual"
+"""The name of the metric that the paper's tables call "LS residual"."""
+
 
 class Measured(NamedTuple):
     """What one run of a case gives: numbers, and curves or maps for figures (lists of numbers by name)."""
