@@ -15,7 +15,20 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
     *("version", "_types", "errors", "sampling", "operators", "metrics", "domain", "terms", "conditions", "problem"),
-    *("lstsq", "features", "assemble", "losses", "methods", "estimate", "solution", "solve", "factor", "pretrain"),
+    *(
+        "lstsq",
+        "features",
+        "assemble",
+        "losses",
+        "methods",
+        "estimate",
+        "solution",
+        "fit",
+        "policy",
+        "solve",
+        "factor",
+        "pretrain",
+    ),
     *("section", "plot", "export", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 

@@ -40,6 +40,10 @@ CASES = {
 }
 
 
+HARD = ("interior-layer", "slanted-layer", "poisson-corner")
+"""What default features cannot resolve: a tolerance must be asked for."""
+
+
 @pytest.fixture(scope="module", params=NAMES)
 def problem(request) -> pf.Problem:
     return pf.zoo.get(request.param)
@@ -139,6 +143,8 @@ def test_the_source_is_the_one_of_the_formula(name):
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
 def test_the_default_solve_is_as_accurate_as_claimed_and_its_error_estimate_is_honest(problem):
     """Largest relative L2 error over the components; the estimate within a factor of 30, and not below a tenth."""
+    if problem.name in HARD:
+        pytest.skip("made for a search, see test_policy.py")
     case = CASES.get(problem.name, Case())
     solutions = [pf.solve(problem, case.features, key=seed) for seed in case.seeds]
     errors = [u.errors().relative_l2 for u in solutions]

@@ -21,17 +21,19 @@ from pdofm.features import (  # noqa: E402
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    StretchedPolynomials,
     TransNet,
     load,
     save,
 )
+from pdofm.fit import default_features  # noqa: E402
 from pdofm.lstsq import QR, SVD  # noqa: E402
 from pdofm.methods import Linear, Newton, Picard  # noqa: E402
 from pdofm.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.pretrain import Trained, pretrain  # noqa: E402
 from pdofm.problem import Problem  # noqa: E402
 from pdofm.solution import Solution  # noqa: E402
-from pdofm.solve import default_features, solve, tune_scale  # noqa: E402
+from pdofm.solve import solve, tune_scale  # noqa: E402
 from pdofm.version import __version__  # noqa: E402
 
 __all__ = [
@@ -68,6 +70,7 @@ __all__ = [
     "Solution",
     "Solver",
     "SpaceTime",
+    "StretchedPolynomials",
     "Trained",
     "TransNet",
     "__version__",

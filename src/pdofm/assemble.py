@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import Key, Matrix, Points, Vector
+from pdofm._types import Key, Matrix, Normals, Points, Vector
 from pdofm.domain import Part
 from pdofm.errors import ProblemError
 from pdofm.features import Features
@@ -78,8 +78,11 @@ def collocate(
 
     A condition gets points in proportion to the measure of its part, but at least half of an equal share: a small part
     matters as much to the solution as a large one. Terms that the features add get points at the same density; those
-    that they impose are left out.
+    that they impose are left out. Where the features are finer than elsewhere, their `density` says where the points
+    go.
     """
+    choosy = features is not None and features.density(problem.domain.sample(1)) is not None
+    many = CANDIDATES if choosy else 1
     own = [t for t in problem.terms if features is None or t.kind != features.imposes]
     terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
@@ -87,18 +90,42 @@ def collocate(
     blocks = []
     for term, seed in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
         if term.on is None:
-            points = problem.domain.sample(interior, sampling, key=int(seed))
+            points = problem.domain.sample(many * interior, sampling, key=int(seed))
             normals = np.zeros_like(points)
         elif isinstance(term.on, Part):
             share = term.on.measure / (total or term.on.measure)
             least = 0.5 / len(measures) if term.name in measures else 0.0
-            points, normals = term.on.sample(max(1, round(max(share, least) * boundary)), sampling, key=int(seed))
+            count = many * max(1, round(max(share, least) * boundary))
+            points, normals = term.on.sample(count, sampling, key=int(seed))
         else:
             points = problem.given_points(term)
             normals = np.zeros_like(points)
+        if features is not None and choosy and _is_extended(term):
+            points, normals = _wanted(features, points, normals, np.random.default_rng(seed))
         space = problem.domain.dim - problem.layout.has_time
         blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
     return blocks
+
+
+def _is_extended(term: Term) -> bool:
+    """Whether a term holds on more than single points."""
+    return term.on is None or (isinstance(term.on, Part) and any(piece.dim > 0 for piece in term.on.pieces))
+
+
+CANDIDATES = 16
+"""So many times more points than needed are drawn where features choose among them."""
+
+
+def _wanted(
+    features: Features, points: Points, normals: Normals, rng: np.random.Generator
+) -> tuple[Float[np.ndarray, "kept d"], Float[np.ndarray, "kept d"]]:
+    """One of `CANDIDATES` points, with the density that the features ask for."""
+    weights = features.density(points)
+    if weights is None:
+        return points, normals
+    count = -(-len(points) // CANDIDATES)
+    keep = rng.choice(len(points), count, replace=False, p=weights / weights.sum())
+    return points[keep], normals[keep]
 
 
 def with_equation(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]:
@@ -283,6 +310,18 @@ def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: 
     """Left sides alone, (n, k)."""
     u = layout.fields(lambda y: features.combine(y, coefficients))
     return jax.vmap(lambda z, normal: lhs(u, u, layout.arguments(z), normal))(points, normals)
+
+
+def left_values(
+    layout: Layout, features: Features, block: Block, coefficients: Coefficients
+) -> Float[np.ndarray, "n k"]:
+    """The left side of a block at its points, in chunks."""
+    c, found = jnp.asarray(coefficients), []
+    for here, size in chunks(len(block.points), 8 * coefficients.size + features.working_bytes):
+        args = (padded(block.points[here], size), padded(block.normals[here], size))
+        values = _left(block.term.lhs, layout, features, c, *args)
+        found.append(np.asarray(values)[: here.stop - here.start])
+    return np.concatenate(found)
 
 
 def nonlinear_terms(

@@ -261,7 +261,7 @@ class Periodic(BaseCondition):
                 "condition needs two opposite faces that are translates of each other."
             )
         lhs = _Jump(self.axis, period, derivatives)
-        return [Term(self.name, lhs, 0.0, domain.face(self.axis, 0), self.weight)]
+        return [Term(self.name, lhs, 0.0, domain.face(self.axis, 0), self.weight, "periodic")]
 
 
 @dataclass(frozen=True, eq=False)

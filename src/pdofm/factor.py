@@ -28,11 +28,11 @@ from pdofm.assemble import (
 )
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.features import Features
+from pdofm.fit import ACCEPTABLE, Clock, Prepared, advice, prepare
 from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
 from pdofm.solution import Solutions
-from pdofm.solve import ACCEPTABLE, Clock, Prepared, advice, prepare
 
 BLOCK_BYTES = 2**25
 """Right-hand sides are solved in blocks of about this size, but at least `LEAST_BLOCK` at once."""

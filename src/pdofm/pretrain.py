@@ -32,12 +32,12 @@ from pdofm.assemble import collocate, entries, evaluate, right_values
 from pdofm.domain import Part
 from pdofm.errors import ConvergenceWarning, FeaturesError, unknown_name
 from pdofm.features import Features
+from pdofm.fit import ACCEPTABLE, check_fit, fit
 from pdofm.losses import Batch, Loss, Orthogonality, Projected, Samples, physics_of
 from pdofm.methods import Setting
 from pdofm.problem import Problem
 from pdofm.sampling import generator
 from pdofm.solution import Solution
-from pdofm.solve import ACCEPTABLE, check_fit, solve
 from pdofm.terms import Layout, LeftSide
 
 CHUNK = 20
@@ -70,7 +70,7 @@ class Trained:
         Its error estimate is the distance to the least-squares solution in the same features, which is far closer to
         the truth.
         """
-        better = solve(problem, self.features)
+        better = fit(problem, self.features)
         points = problem.domain.sample(2048)
         own, reference = (evaluate(self.features, c, points) for c in (self.coefficients, better.coefficients))
         sizes = np.maximum(np.linalg.norm(reference, axis=0), np.finfo(float).tiny)

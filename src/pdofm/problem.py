@@ -20,7 +20,8 @@ from pdofm.terms import Fields, Layout, LeftSide, Term, distinct, joined
 
 HIGHEST_ORDER = 6
 
-RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats"} | {
+RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats", "attempts"} | {
+    *("space", "search"),
     *("gradient", "errors", "plot", "to_vtk", "residual"),
 }
 """Attributes of a Solution, or of one of many, which unknowns must not hide behind."""
@@ -83,7 +84,7 @@ class Problem:
             )
         if self.unknowns is not None:
             _check_unknowns(self.unknowns)
-        stated = self._stated
+        stated = self.stated
         if not stated:
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
@@ -99,7 +100,8 @@ class Problem:
         self._check_start()
 
     @property
-    def _stated(self) -> tuple[BaseCondition, ...]:
+    def stated(self) -> tuple[BaseCondition, ...]:
+        """The conditions as they were given, always a tuple."""
         return (self.conditions,) if isinstance(self.conditions, BaseCondition) else tuple(self.conditions)
 
     def replace(self, **changes: Any) -> "Problem":
@@ -121,14 +123,14 @@ class Problem:
         """The equation and the conditions, with distinct names."""
         terms = [self._equation]
         context = Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders)
-        for condition in self._stated:
+        for condition in self.stated:
             terms += condition.terms(context)
         return tuple(distinct(terms))
 
     @cached_property
     def _boundary(self) -> Part:
         """What conditions without on= hold on: the boundary without faces that a periodic condition joins."""
-        periodic = {c.axis for c in self._stated if isinstance(c, Periodic)}
+        periodic = {c.axis for c in self.stated if isinstance(c, Periodic)}
         joined_faces = {f"x{axis}={side}" for axis in periodic for side in ("lower", "upper")}
         pieces = tuple(piece for piece in self.domain.pieces if piece.name not in joined_faces)
         return Part(pieces, self.layout.has_time) if periodic else self.domain.boundary

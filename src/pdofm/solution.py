@@ -63,6 +63,22 @@ class Stats:
     steps: list[dict[str, float]]
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """One of the spaces that were tried for a tolerance.
+
+    `change` is the distance to the attempt before, relative to the solution; NaN for the first one.
+    """
+
+    space: str
+    why: str
+    features: int
+    rows: int
+    seconds: float
+    estimate: float
+    change: float
+
+
 @dataclass(frozen=True, eq=False)
 class Expansion(ABC):
     """A function in the space of some features, Σ cⱼ φⱼ, for the unknowns of a problem."""
@@ -115,12 +131,30 @@ class Solution(Expansion):
     Attributes:
         error_estimate: estimated relative L2 error, known without an exact solution (see `pdofm.estimate`).
         converged: False where the iteration did not converge or the estimate misses the tolerance; `reason` says which.
+        attempts: the spaces that were tried, if a tolerance was asked for without features.
     """
 
     error_estimate: float
     converged: bool
     reason: str
     stats: Stats
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def space(self) -> str:
+        """The name of the space that a search has chosen; empty without a search."""
+        found = [each.space for each in self.attempts if each.estimate == self.error_estimate]
+        return found[-1] if found else ""
+
+    @property
+    def search(self) -> str:
+        """The attempts as a table."""
+        head = f"{'space':38s} {'features':>8s} {'rows':>6s} {'seconds':>8s} {'estimate':>9s} {'change':>8s}  why"
+        lines = [
+            f"{a.space:38s} {a.features:8d} {a.rows:6d} {a.seconds:8.2f} {a.estimate:9.1e} {a.change:8.1e}  {a.why}"
+            for a in self.attempts
+        ]
+        return "\n".join([head, *lines])
 
     def errors(self, points: Any = None) -> Errors:
         """Relative L2 and maximum error against the exact solution.

@@ -1,57 +1,17 @@
-"""solve(): validate, choose defaults, run a method, wrap the answer."""
+"""solve(): in given features, or in a space that a policy finds for a tolerance."""
 
-import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
 from pdofm._types import Key
-from pdofm.assemble import Block, assemble, collocate
-from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, ProblemError, SolveError
-from pdofm.estimate import estimate_error
-from pdofm.features import Features, NetworkFeatures, polynomial_degree
-from pdofm.methods import Linear, Method, Newton, Outcome, Setting
+from pdofm.errors import ConvergenceWarning, SolveError
+from pdofm.features import Features
+from pdofm.fit import fit
+from pdofm.methods import Method
+from pdofm.policy import Policy, Search, default_policy
 from pdofm.problem import Problem
-from pdofm.sampling import generator
-from pdofm.solution import Residual, Solution, Stats
-
-SIZES = {1: 100, 2: 500, 3: 1200}
-SIZES_OF_SYSTEMS = {1: 100, 2: 300, 3: 600}
-LARGEST_SIZE = 1500
-
-ACCEPTABLE = 1e-2
-"""Without a tolerance a solution counts as converged if its estimated relative error is below this: two digits."""
-
-
-ROUNDING = 1e-15
-"""No tolerance below this can be met in float64."""
-
-VIOLATED = 0.05
-"""A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
-
-
-def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
-    """The features that `solve` takes by itself: an untrained residual network of that width on the domain's box."""
-    if size is None:
-        sizes = SIZES if problem.layout.components == 1 else SIZES_OF_SYSTEMS
-        size = sizes.get(problem.domain.dim, LARGEST_SIZE)
-    return NetworkFeatures(problem.domain, width=size, key=key)
-
-
-def default_counts(problem: Problem, size: int) -> tuple[int, int]:
-    """How many points: four per feature inside; on the boundary four per degree of freedom of polynomials of the same
-    dimension there."""
-    dim = problem.domain.dim
-    degree = polynomial_degree(size, dim)
-    on_a_face = prod((degree + i) / i for i in range(1, dim))
-    return 4 * size, int(min(4 * 2 * dim * on_a_face, 3 * size))
+from pdofm.solution import Solution
 
 
 def solve(
@@ -61,11 +21,17 @@ def solve(
     method: Method | None = None,
     points: int | None = None,
     boundary_points: int | None = None,
-    sampling: str = "sobol",
+    sampling: str | None = None,
     tol: float | None = None,
     key: Key = 0,
+    policy: Policy = default_policy,
+    max_features: int = 2000,
+    max_seconds: float = 120.0,
 ) -> Solution:
     """Solve a problem by least squares over features.
+
+    ``solve(problem)`` takes default features, ``solve(problem, features)`` those, and ``solve(problem, tol=1e-8)``
+    looks for a space in which the estimated relative error is below the tolerance.
 
     Args:
         problem: what to solve.
@@ -75,110 +41,28 @@ def solve(
             default Linear if the problem is linear, else Newton.
         points, boundary_points: how many collocation points inside, and on all parts with conditions together; see
             `default_counts`.
-        sampling: "sobol", "random", "grid" or "clustered".
-        tol: the relative error that the answer is expected to have; if the estimate misses it, the solution says that
-            it has not converged, with a warning. Without it two digits are expected.
+        sampling: "sobol" (the default), "random", "grid" or "clustered".
+        tol: the relative error that the answer is expected to have. Without features it is what the search is for. If
+            the estimate misses it, the solution says that it has not converged, with a warning. Without it two digits
+            are expected.
         key: seed of features and points.
+        policy: which spaces the search tries, see `default_policy`; ``solution.attempts`` tells what was tried, and
+            why.
+        max_features, max_seconds: the budget of the search: features per component, and the time after which nothing
+            new is tried.
     """
     if tol is not None and not tol > 0:
         raise SolveError(f"tol is a relative error and must be positive; got {tol}.")
-    clock = Clock()
-    with clock("points"):
-        prepared = prepare("solve", problem, features, points, boundary_points, sampling, key)
-        setting = prepared.setting
-        held_out = prepared.other_points(setting.features.size)
-    features, size = setting.features, setting.features.size
-    with clock("assemble"):
-        start = setting.zero() if method is None else method.start(setting)
-        system = setting.system(start, check=True)
-        nonlinear = setting.nonlinear_terms(system, start)
-    with clock("solve"):
-        if method is not None:
-            outcome = method.run(setting, system, nonlinear)
-        else:
-            try:
-                outcome = Linear().run(setting, system, nonlinear)
-            except NonlinearError:
-                outcome = Newton().run(setting, system, nonlinear)
-    with clock("estimate"):
-        estimate = estimate_error(problem, features, outcome, held_out)
-    unseen = estimate.system
-    residuals = {
-        name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
-        for name, rows in outcome.rows.items()
-    }
-    stats = Stats(
-        rows=len(outcome.residual),
-        features=size,
-        components=problem.layout.components,
-        rank=outcome.factorization.rank,
-        condition=outcome.factorization.condition,
-        residuals=residuals,
-        held_out=_rms(unseen.b),
-        seconds=clock.seconds,
-        steps=outcome.steps,
-    )
-    data = _rms(unseen.scales * unseen.right)
-    violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    converged, reason = _judge(
-        outcome, estimate.relative_error, violated, tol, advice(prepared, estimate.relative_error)
-    )
-    if not converged:
+    options: dict[str, Any] = {"method": method, "points": points, "boundary_points": boundary_points, "key": key}
+    if features is None and tol is not None and points is None and boundary_points is None and sampling is None:
+        solution = Search(problem, tol, method, key, max_features, max_seconds).run(policy)
+    else:
+        solution = fit(problem, features, tol=tol, sampling="sobol" if sampling is None else sampling, **options)
+    if not solution.converged:
         warnings.warn(
-            f"The solution of {problem.name!r} has not converged: {reason}.", ConvergenceWarning, stacklevel=2
+            f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
         )
-    return Solution(problem, features, outcome.coefficients, estimate.relative_error, converged, reason, stats)
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A problem, its features and its points, checked: what solving and factoring start from."""
-
-    setting: Setting
-    boundary_points: int
-    seed: int
-
-    def other_points(self, interior: int) -> list[Block]:
-        """Points that are not fitted: so many inside, and a quarter as many as fitted on the boundary."""
-        setting, count = self.setting, max(self.boundary_points // 4, 16)
-        return collocate(
-            *(setting.problem, max(interior, 64), count), features=setting.features, sampling="random", key=self.seed
-        )
-
-
-def prepare(
-    caller: str,
-    problem: Problem,
-    features: Features | int | None,
-    points: int | None,
-    boundary_points: int | None,
-    sampling: str,
-    key: Key,
-) -> Prepared:
-    """Validate what `caller` was given, choose what was not given, and place the points."""
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}.")
-    seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
-    if features is None or isinstance(features, int | np.integer):
-        features = default_features(problem, features, seeds[0])
-    if not isinstance(features, Features):
-        hint = " Give its .features." if isinstance(getattr(features, "features", None), Features) else ""
-        raise FeaturesError(
-            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
-            + hint
-        )
-    check_fit(problem, features)
-    interior, boundary = default_counts(problem, features.size)
-    interior = interior if points is None else points
-    boundary = boundary if boundary_points is None else boundary_points
-    blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
-    rows = sum(len(block.points) for block in blocks)
-    if rows < features.size:
-        raise SolveError(
-            f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "
-            "boundary_points=) or fewer features."
-        )
-    return Prepared(Setting(problem, features, blocks), boundary, seeds[2])
+    return solution
 
 
 def tune_scale(
@@ -193,9 +77,7 @@ def tune_scale(
     """
 
     def quality(factor: float) -> tuple[float, float]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            solution = solve(problem, features.rescaled(factor), key=key, **options)
+        solution = fit(problem, features.rescaled(factor), key=key, **options)
         return solution.stats.held_out, solution.error_estimate
 
     seen = {factor: quality(factor) for factor in ((1.0,) if factors is None else factors)}
@@ -208,107 +90,3 @@ def tune_scale(
             at *= step
     enough = 3 * min(seen.values())[0]
     return features.rescaled(min((f for f in seen if seen[f][0] <= enough), key=lambda factor: seen[factor][1]))
-
-
-def advice(prepared: Prepared, estimate: float = 0.0) -> str:
-    """What to change where the answer is not good enough: points, if there are fewer than usual, else features, and
-    the problem itself where nothing is solved."""
-    setting = prepared.setting
-    usual, _ = default_counts(setting.problem, setting.features.size)
-    inside = len(setting.blocks[0].points)
-    if inside < usual / 2:
-        return f"use more points: {inside} inside for {setting.features.size} features, usual are {usual} (points=)"
-    return (
-        "use more features, unless the conditions contradict each other or leave the solution undetermined"
-        if estimate > ACCEPTABLE
-        else "use more features"
-    )
-
-
-def _judge(
-    outcome: Outcome, estimate: float, violated: dict[str, float], tol: float | None, remedy: str
-) -> tuple[bool, str]:
-    accepted = ACCEPTABLE if tol is None else tol
-    if not outcome.converged:
-        return False, outcome.reason
-    if accepted < ROUNDING < estimate:
-        return False, (
-            f"the estimated relative error is {estimate:.1e}; {accepted:g} is beyond what rounding allows in float64"
-        )
-    if not estimate <= accepted:
-        return (
-            False,
-            f"the estimated relative error {estimate:.1e} is above {accepted:g}; {remedy}",
-        )
-    worst = max(violated, key=lambda name: violated[name])
-    if violated[worst] > VIOLATED:
-        return False, (
-            f"{worst!r} is violated at points that were not fitted, by {violated[worst]:.0%} of the data; conditions "
-            "may contradict each other, or points or features are too few"
-        )
-    return True, outcome.reason
-
-
-def check_fit(problem: Problem, features: Features) -> None:
-    """Refuse features that are not made for the domain, or impose what the problem does not ask for."""
-    domain = problem.domain
-    if features.dim != domain.dim:
-        raise FeaturesError(
-            f"The features are defined in {features.dim} dimensions, the domain {domain!r} has {domain.dim}. "
-            "Make features on this domain."
-        )
-    slack = 1e-9 * domain.size
-    lower, upper = np.asarray(features.lower), np.asarray(features.upper)
-    if (domain.lower < lower - slack).any() or (domain.upper > upper + slack).any():
-        raise FeaturesError(
-            f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
-            "Make features on this domain or on a box that contains it, or move these: features.on(domain)."
-        )
-    if features.imposes is not None:
-        _check_imposed(problem, features)
-
-
-def _check_imposed(problem: Problem, features: Features) -> None:
-    """What the features satisfy by construction must be what the problem asks for."""
-    imposed = [term for term in problem.terms if term.kind == features.imposes]
-    if not imposed:
-        raise FeaturesError(
-            f"{type(features).__name__} imposes values on the whole boundary, but no condition of {problem.name!r} "
-            "gives all "
-            "unknowns there. Use the inner features."
-        )
-    blocks = [block for block in collocate(problem, 1, 64) if block.term.name in {term.name for term in imposed}]
-    zero = np.zeros((features.size, problem.layout.components))
-    system = assemble(problem.layout, features, blocks, zero, check=False)
-    values, inside = (
-        np.asarray(jax.jit(jax.vmap(features))(jnp.asarray(points)))
-        for points in (np.concatenate([block.points for block in blocks]), problem.domain.sample(64))
-    )
-    if not np.abs(values).max() <= 1e-10 * np.abs(inside).max():
-        raise FeaturesError(
-            f"{type(features).__name__} does not vanish on the boundary of {problem.domain!r}. Make it for this domain."
-        )
-    gap = np.abs(system.left - system.right)
-    if not gap.max() <= 1e-10 * max(1.0, np.abs(system.right).max()):
-        raise FeaturesError(
-            f"The lifting of {type(features).__name__} differs from the boundary values of {problem.name!r} by "
-            f"{gap.max():.1e}. "
-            "Give a value that agrees with the condition."
-        )
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))
-
-
-class Clock:
-    """Seconds per phase."""
-
-    def __init__(self):
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[phase] = time.perf_counter() - start

@@ -120,7 +120,7 @@ class Term:
     rhs: Any
     on: Where
     weight: float
-    kind: str = "other"  # "value" where the term gives all unknowns on the whole boundary
+    kind: str = "other"  # "value": it gives all unknowns on the whole boundary; "periodic": opposite faces agree
 
 
 def distinct(terms: list[Term]) -> list[Term]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 from jax import Array
+from jax.scipy.special import erf
 
 from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic
 from pdofm.domain import Annulus, Box, Interval, Polygon, SpaceTime
@@ -250,3 +251,44 @@ def poisson_5d() -> Problem:
     return Problem(
         Box([0] * 5, [1] * 5), _negative_laplacian, conditions=[Dirichlet()], exact=lambda x: jnp.cos(jnp.sum(x))
     )
+
+
+@_register
+def interior_layer() -> Problem:
+    """ε u'' + (x - 0.37) u' = f on (-1, 1), ε = 1e-4, with a layer of width 0.01 at x = 0.37."""
+    epsilon, at = 1e-4, 0.37
+
+    def exact(x: Array) -> Array:
+        return erf((x[0] - at) / (2 * epsilon) ** 0.5) + jnp.sin(2 * x[0])
+
+    return Problem(
+        Interval(-1, 1),
+        operator=lambda u, x: epsilon * laplacian(u)(x) + (x[0] - at) * partial(u, 0)(x),
+        # The error function solves the equation without a source.
+        source=lambda x: -4 * epsilon * jnp.sin(2 * x[0]) + 2 * (x[0] - at) * jnp.cos(2 * x[0]),
+        conditions=[Dirichlet()],
+        exact=exact,
+    )
+
+
+@_register
+def slanted_layer() -> Problem:
+    """-Δu = f on the unit square, with a layer of width 0.02 along a slanted line."""
+    direction = jnp.array([0.8, 0.6])
+
+    def exact(x: Array) -> Array:
+        return jnp.tanh((direction @ x - 0.65) / 0.02) * (1 + x[0] * x[1]) + jnp.sin(2 * x[0] + x[1])
+
+    return Problem(Box([0, 0], [1, 1]), _negative_laplacian, conditions=[Dirichlet()], exact=exact)
+
+
+@_register
+def poisson_corner() -> Problem:
+    """Δu = 0 on the L-shaped domain with its singularity at the corner, u = r^(2/3) sin(2θ/3)."""
+
+    def exact(x: Array) -> Array:
+        square, angle = jnp.sum(x**2), jnp.mod(jnp.arctan2(x[1], x[0]) - jnp.pi / 2, 2 * jnp.pi)
+        return jnp.where(square > 0, square, 1.0) ** (1 / 3) * jnp.sin(2 * angle / 3) * jnp.where(square > 0, 1.0, 0.0)
+
+    lshape = Box([-1, -1], [1, 1]) - Box([0, 0], [1, 1])
+    return Problem(lshape, _negative_laplacian, source=0.0, conditions=[Dirichlet(exact)], exact=exact)

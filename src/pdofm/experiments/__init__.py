@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from pdofm.errors import unknown_name
-from pdofm.experiments import dynamics, forms, layer, recipes, tables, transfer
+from pdofm.experiments import dynamics, forms, layer, recipes, tables, tolerance, transfer
 from pdofm.experiments.case import Case
 
 _PAPER = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
-_BESIDE = (forms.cases, recipes.cases)
+_BESIDE = (forms.cases, recipes.cases, tolerance.cases)
 """What is not in the paper, and runs only by name."""
 
 

@@ -8,6 +8,7 @@ from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import PartitionOfUnity
 from pdofm.features.random import RandomFeatures
 from pdofm.features.spectral import Chebyshev, Fourier
+from pdofm.features.stretched import StretchedPolynomials
 from pdofm.features.transnet import TransNet
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",
+    "StretchedPolynomials",
     "TransNet",
     "load",
     "polynomial_degree",

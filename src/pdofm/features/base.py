@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import FeatureValues, Point
+from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
 from pdofm.terms import Term
@@ -67,6 +67,10 @@ class Features(eqx.Module):
     @property
     def imposes(self) -> str | None:
         """The kind of term that every function of the space satisfies by construction, if any."""
+        return None
+
+    def density(self, points: Points) -> Vector | None:
+        """How much a collocation point is wanted at each of `points`, in any unit; None: alike everywhere."""
         return None
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:

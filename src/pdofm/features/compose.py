@@ -64,7 +64,7 @@ class Concatenate(Unmapped):
         dims = {part.dim for part in parts}
         if len(dims) > 1:
             raise FeaturesError(f"Features in one basis must have one dimension; got {sorted(dims)}.")
-        if any(part.imposes is not None for part in parts):
+        if any(part.imposes == "value" for part in parts):
             raise FeaturesError("Features in one basis cannot impose conditions: use HardDirichlet(Concatenate(…), …).")
         self.parts = tuple(parts)
 
@@ -85,6 +85,11 @@ class Concatenate(Unmapped):
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.sort(self._all_ranks())
+
+    @property
+    def imposes(self) -> str | None:
+        common = {part.imposes for part in self.parts}
+        return common.pop() if len(common) == 1 else None
 
     @property
     def working_bytes(self) -> int:

@@ -10,6 +10,7 @@ import math
 from itertools import product
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -61,15 +62,24 @@ class CornerFunctions(Unmapped):
         return np.zeros(self.size)
 
     def __call__(self, x: Point) -> FeatureValues:
-        found = []
-        for apex, middle, angle in zip(jnp.asarray(self.apexes), jnp.asarray(self.middles), self.angles, strict=True):
-            offset = (x - apex) / jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
-            along = jnp.stack([offset @ middle, middle[0] * offset[1] - middle[1] * offset[0]])
-            singular = self._singular(along, angle)
-            powers = np.array([p for p in product(range(self.degree + 1), repeat=2) if sum(p) <= self.degree])
-            factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
-            found.append((factors[:, None] * singular[None, :]).reshape(-1))
+        size = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
+        angles, found = np.round(self.angles, 9), []
+        for each in dict.fromkeys(angles):  # corners of the same angle have the same functions
+            here = angles == each
+
+            def at(apex: Array, middle: Array, angle: float = self.angles[int(np.argmax(here))]) -> Array:
+                offset = (x - apex) / size
+                along = jnp.stack([offset @ middle, middle[0] * offset[1] - middle[1] * offset[0]])
+                return self._with_factors(along, angle)
+
+            found.append(jax.vmap(at)(jnp.asarray(self.apexes)[here], jnp.asarray(self.middles)[here]).reshape(-1))
         return jnp.concatenate(found)
+
+    def _with_factors(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
+        """The singular functions times all monomials up to the degree."""
+        powers = np.array([p for p in product(range(self.degree + 1), repeat=2) if sum(p) <= self.degree])
+        factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
+        return (factors[:, None] * self._singular(along, angle)[None, :]).reshape(-1)
 
     def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions in coordinates along the middle of the angle and across, the cut being outside."""

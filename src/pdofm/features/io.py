@@ -23,6 +23,7 @@ from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import PartitionOfUnity
 from pdofm.features.random import RandomFeatures
 from pdofm.features.spectral import Chebyshev, Fourier
+from pdofm.features.stretched import StretchedPolynomials
 from pdofm.features.transnet import TransNet
 
 FORMAT = "pdofm-features-1"
@@ -35,7 +36,7 @@ FAMILIES: dict[str, type[Features]] = {
     family.__name__: family
     for family in (
         *(NetworkFeatures, RandomFeatures, TransNet, Chebyshev, Fourier),
-        *(PartitionOfUnity, Concatenate, CornerFunctions, HardDirichlet),
+        *(PartitionOfUnity, Concatenate, CornerFunctions, HardDirichlet, StretchedPolynomials),
     )
 }
 
@@ -147,7 +148,7 @@ def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
             "features and wrap them again after loading."
         )
     name = path.rstrip(".")
-    arrays[name] = _smallest(np.ascontiguousarray(value))
+    arrays[name] = _smallest(np.asarray(value, order="C"))
     return {"array": name, "host": isinstance(value, np.ndarray)}
 
 

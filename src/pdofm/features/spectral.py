@@ -5,6 +5,7 @@ from functools import lru_cache
 from itertools import product
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -42,7 +43,7 @@ def _half_space(dim: int, highest: int, kind: str) -> Int[np.ndarray, "m d"]:
     return np.array(waves, dtype=np.int64).reshape(-1, dim)
 
 
-def _chosen(size: int | None, degree: int | None, count: Callable[[int], int]) -> int:
+def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], int]) -> int:
     """The degree that was asked for, directly or as the largest one with at most `size` functions."""
     if (size is None) == (degree is None):
         raise FeaturesError(f"Give either size or degree; got size={size}, degree={degree}.")
@@ -55,13 +56,22 @@ def _chosen(size: int | None, degree: int | None, count: Callable[[int], int]) -
     return found
 
 
-def _chebyshev(y: Float[Array, ""], highest: int) -> Float[Array, " n"]:
-    """T₀ … T_highest at y by doubling, T_{k+j} = 2 T_k T_j - T_{k-j}: log₂ steps instead of a recurrence."""
-    known = jnp.stack([jnp.ones_like(y), y])
-    while known.shape[0] <= highest:
-        last = known.shape[0] - 1
-        known = jnp.concatenate([known, 2 * known[last] * known[1:] - known[:-1][::-1]])
-    return known[: highest + 1]
+def _chebyshev(y: Point, highest: int) -> Float[Array, "n d"]:
+    """T₀ … T_highest at each coordinate, by the recurrence: a loop that compiles in no time whatever its length."""
+
+    def step(last: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
+        return (last[1], 2 * y * last[1] - last[0]), last[0]
+
+    return jax.lax.scan(step, (jnp.ones_like(y), y), None, length=highest + 1)[1]
+
+
+def products(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
+    """The products of Chebyshev polynomials of these degrees per axis."""
+    polynomials = _chebyshev(y, int(indices.max()))
+    out = polynomials[indices[:, 0], 0]
+    for axis in range(1, indices.shape[1]):
+        out = out * polynomials[indices[:, axis], axis]
+    return out
 
 
 class Chebyshev(Features):
@@ -79,25 +89,21 @@ class Chebyshev(Features):
     def __init__(self, domain: HasBox, size: int | None = None, *, degree: int | None = None, kind: str = "total"):
         self.lower, self.upper = box_of(domain)
         self.kind = kind
-        self.degree = _chosen(size, degree, lambda k: len(_indices(self.dim, k, kind)))
+        self.degree = chosen_degree(size, degree, lambda k: len(_indices(self.dim, k, kind)))
 
     @property
     def size(self) -> int:
         return len(_indices(self.dim, self.degree, self.kind))
 
     def values(self, y: Point) -> FeatureValues:
-        indices = _indices(self.dim, self.degree, self.kind)
-        out = jnp.ones(len(indices), dtype=y.dtype)
-        for axis in range(self.dim):
-            out = out * _chebyshev(y[axis], self.degree)[indices[:, axis]]
-        return out
+        return products(y, _indices(self.dim, self.degree, self.kind))
 
 
 class Fourier(Features):
     """Sines and cosines of all frequencies up to `degree` per axis ("tensor") or in sum ("total") on the box.
 
-    With ``extension=1`` the functions are periodic on the box; for functions that are not, an extension of 1.5 to 2
-    makes them periodic on a box that much larger, on which nothing is asked of them.
+    With ``extension=1`` the functions are periodic on the box, and periodic conditions need no rows. For functions that
+    are not, an extension of 1.5 to 2 makes them periodic on a box that much larger, on which nothing is asked of them.
     """
 
     lower: Corner
@@ -119,11 +125,15 @@ class Fourier(Features):
         if not extension >= 1:
             raise FeaturesError(f"extension must be at least 1 (periodic on the box); got {extension}.")
         self.kind, self.extension = kind, float(extension)
-        self.degree = _chosen(size, degree, lambda k: 2 * len(_half_space(self.dim, k, kind)) - 1)
+        self.degree = chosen_degree(size, degree, lambda k: 2 * len(_half_space(self.dim, k, kind)) - 1)
 
     @property
     def size(self) -> int:
         return 2 * len(_half_space(self.dim, self.degree, self.kind)) - 1
+
+    @property
+    def imposes(self) -> str | None:
+        return "periodic" if self.extension == 1 else None
 
     def values(self, y: Point) -> FeatureValues:
         waves = _half_space(self.dim, self.degree, self.kind)

@@ -1,0 +1,143 @@
+"""A search for a tolerance: what it chooses, when it believes an answer, and what it says if there is none."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError
+from pdofm.policy import Search, find_layer
+
+
+def search_for(name: str, tol: float = 1e-8) -> Search:
+    return Search(pf.zoo.get(name), tol, None, 0, 2000, 120.0)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-10])
+@pytest.mark.parametrize("name", ["helmholtz-1d", "burgers", "poisson-annulus"])
+def test_a_smooth_problem_is_solved_by_polynomials_to_the_tolerance(name, tol):
+    u = pf.solve(pf.zoo.get(name), tol=tol)
+    assert u.converged
+    assert u.space == "polynomials"
+    assert u.errors().relative_l2 <= 3 * tol
+    assert f"the tolerance {tol:g} is reached by polynomials" in u.reason
+
+
+def test_no_answer_is_believed_that_stands_alone():
+    """The first attempt may be as good as it likes: a second one must agree to half as many digits."""
+    u = pf.solve(pf.zoo.get("poisson-1d"), tol=1e-10)
+    assert u.attempts[0].estimate < 1e-10
+    assert np.isnan(u.attempts[0].change)
+    assert len(u.attempts) == 2
+    assert u.attempts[1].change <= 1e-5
+
+
+def test_an_interior_layer_is_found_and_resolved_with_few_features():
+    u = pf.solve(pf.zoo.get("interior-layer"), tol=1e-8)
+    assert u.space == "polynomials stretched across a layer"
+    assert u.errors().relative_l2 <= 1e-8
+    assert u.stats.features <= 400
+    assert isinstance(u.features, pf.StretchedPolynomials)
+    assert float(u.features.center) == pytest.approx(0.37, abs=0.01)
+
+
+def test_a_slanted_layer_is_found_where_it_is():
+    search = search_for("slanted-layer", 1e-6)
+    search.attempt("polynomials", "to start with", pf.Chebyshev(search.problem.domain, 200), "clustered")
+    layer = find_layer(search)
+    assert layer is not None
+    sign = np.sign(layer.direction[0])
+    np.testing.assert_allclose(sign * layer.direction, [0.8, 0.6], atol=0.01)
+    assert sign * layer.center == pytest.approx(0.65, abs=0.01)
+    assert 0.005 < layer.width < 0.08
+
+
+def test_where_there_is_no_layer_none_is_found():
+    search = search_for("poisson-square")
+    search.attempt("polynomials", "to start with", pf.Chebyshev(search.problem.domain, 60), "clustered")
+    assert find_layer(search) is None
+
+
+def test_a_corner_is_found_without_a_word_about_it():
+    u = pf.solve(pf.zoo.get("poisson-corner"), tol=1e-6)
+    assert u.space == "polynomials and corner functions"
+    assert u.errors().relative_l2 <= 1e-6
+    assert u.stats.features <= 2000
+
+
+def test_a_periodic_problem_is_solved_by_trigonometric_functions():
+    problem = pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -pf.laplacian(u)(x) + u(x),
+        conditions=[pf.Periodic(axis=0)],
+        exact=lambda x: jnp.exp(jnp.sin(2 * jnp.pi * x[0])),
+    )
+    u = pf.solve(problem, tol=1e-10)
+    assert u.space == "Fourier"
+    assert u.errors().relative_l2 <= 1e-10
+    wider = pf.Fourier(pf.Interval(-1, 2), 31)
+    with pytest.raises(FeaturesError, match=r"periodic on the box \[-1.0\] to \[2.0\].*Make them on this domain"):
+        pf.solve(problem, wider)
+
+
+def test_a_tolerance_that_is_not_reached_is_reported_with_the_budget():
+    with pytest.warns(ConvergenceWarning, match=r"not reached within the budget max_features=40"):
+        u = pf.solve(pf.zoo.get("burgers"), tol=1e-8, max_features=40)
+    assert not u.converged
+    assert max(a.features for a in u.attempts) <= 40
+    with pytest.warns(ConvergenceWarning, match=r"max_seconds=0"):
+        assert len(pf.solve(pf.zoo.get("helmholtz-1d"), tol=1e-8, max_seconds=0.0).attempts) == 1
+
+
+def test_a_policy_of_ones_own_decides():
+    def two_networks(search: Search) -> None:
+        for size in (30, 40):
+            search.attempt("mine", "because I say so", pf.NetworkFeatures(search.problem.domain, size))
+
+    u = pf.solve(pf.zoo.get("poisson-1d"), tol=1e-6, policy=two_networks)
+    assert [(a.space, a.features) for a in u.attempts] == [("mine", 30), ("mine", 40)]
+    assert u.converged
+    assert "because I say so" in u.search
+    with pytest.raises(ProblemError, match="tried no space"):
+        pf.solve(pf.zoo.get("poisson-1d"), tol=1e-6, policy=lambda search: None)
+
+
+class TestStretchedPolynomials:
+    """Polynomials in arcsinh((n·x - c) / w) and along the layer."""
+
+    SQUARE = pf.Box([0, 0], [1, 1])
+
+    def test_they_contain_the_coordinates_that_they_are_made_of(self):
+        features = pf.StretchedPolynomials(self.SQUARE, degree=4, direction=[3, 4], center=0.7, width=0.1)
+        points = self.SQUARE.sample(200)
+        U = np.stack([np.asarray(features(jnp.asarray(x))) for x in points])
+        across, along = points @ [0.6, 0.8], points @ [-0.8, 0.6]
+        stretched = np.arcsinh((across - 0.7) / 0.1)
+        for function in (stretched, stretched**4, along, along**2, stretched**2 * along):
+            c = np.linalg.lstsq(U, function, rcond=None)[0]
+            np.testing.assert_allclose(U @ c, function, atol=1e-12)
+
+    def test_sizes_are_counted(self):
+        """i + 2j ≤ 4: five, three and one."""
+        features = pf.StretchedPolynomials(self.SQUARE, 9, direction=[1, 0], center=0.5, width=0.1)
+        assert (features.degree, features.size) == (4, 9)
+
+    def test_points_gather_in_the_layer(self):
+        problem = pf.zoo.get("slanted-layer")
+        features = pf.StretchedPolynomials(problem.domain, 50, direction=[0.8, 0.6], center=0.65, width=0.02)
+        points = pf.factor(problem, features).points["equation"]
+        inside = np.mean(np.abs(points @ [0.8, 0.6] - 0.65) < 0.02)
+        anywhere = problem.domain.sample(4000)
+        assert inside > 3 * np.mean(np.abs(anywhere @ [0.8, 0.6] - 0.65) < 0.02)
+
+    def test_what_is_not_a_layer_is_refused(self):
+        with pytest.raises(FeaturesError, match=r"direction must be a vector of 2 numbers.*got \[1.0, 0.0, 0.0\]"):
+            pf.StretchedPolynomials(self.SQUARE, 50, direction=[1.0, 0.0, 0.0], center=0.5, width=0.1)
+        with pytest.raises(FeaturesError, match="width must be positive; got 0"):
+            pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 0], center=0.5, width=0.0)
+
+    def test_they_are_saved(self, tmp_path):
+        features = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 2], center=0.5, width=0.1)
+        pf.save(tmp_path / "layer.safetensors", features)
+        x = jnp.array([0.3, 0.2])
+        np.testing.assert_array_equal(pf.load(tmp_path / "layer.safetensors")(x), features(x))
