@@ -100,6 +100,14 @@ def test_a_solution_that_has_not_converged_exits_with_one_and_says_why():
     assert re.search(r"above 0\.01; use more features", report["reason"])
 
 
+def test_a_tolerance_without_features_is_searched_for():
+    report = json.loads(run("solve", "poisson-1d", "--tol", "1e-8", "--json").stdout)
+    assert report["converged"] is True
+    assert report["space"] == "polynomials"
+    assert [each["change"] is None for each in report["attempts"]] == [True, False]
+    assert report["relative_l2"] < 1e-8
+
+
 def test_a_tolerance_that_is_missed_exits_with_one():
     assert run("solve", "poisson-1d", "--features", "20", "--tol", "1e-17").exit_code == 1
 

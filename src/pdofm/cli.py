@@ -1,6 +1,7 @@
 """The command line: ``pdofm list``, ``pdofm solve``, ``pdofm reproduce``, ``pdofm bench``."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import runpy
@@ -52,7 +53,9 @@ def solve(
         str | None, typer.Option(help="pd-ofm, pd-fm, rfm, transnet or chebyshev; untrained features if omitted.")
     ] = None,
     features: Annotated[int | None, typer.Option(help="Number of features (per component).")] = None,
-    tol: Annotated[float | None, typer.Option(help="Relative error that is expected.")] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Relative error; without --method and --features, a space is looked for.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of features and points.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for a picture and a VTK file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
@@ -74,6 +77,8 @@ def solve(
         "rank": solution.stats.rank,
         "seconds": solution.stats.seconds,
     }
+    if solution.attempts:
+        report |= {"space": solution.space, "attempts": [dataclasses.asdict(each) for each in solution.attempts]}
     if stated.exact is not None:
         errors = solution.errors()
         report |= {"relative_l2": errors.relative_l2, "max_error": errors.max}
@@ -84,12 +89,23 @@ def solve(
         if stated.domain.dim <= 3:
             solution.to_vtk(out / f"{stated.name}.vtu")
     if as_json:
-        print(json.dumps(report))
+        print(json.dumps(_without_nan(report)))
     else:
         print(solution)
+        if solution.attempts:
+            print(solution.search)
         if "relative_l2" in report:
             print(f"  true relative L2 error {report['relative_l2']:.1e}, maximum error {report['max_error']:.1e}")
     raise typer.Exit(0 if solution.converged else 1)
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no name for what is not a number."""
+    if isinstance(value, dict):
+        return {name: _without_nan(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(each) for each in value]
+    return None if isinstance(value, float) and value != value else value
 
 
 @app.command()

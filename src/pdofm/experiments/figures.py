@@ -202,6 +202,42 @@ class Drawer:
         slug = f"{experiment}-{case}-{settings}".lower()
         return slug, f"Solution and absolute errors, {case}, {settings} settings, seed 0.", figure
 
+    def _estimates(self) -> tuple[str, str, Any]:
+        """Estimated against true errors of all problems, tolerances and seeds."""
+        figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 3.0))
+        ax = axes[0, 0]
+        found = {case: runs for case, runs in self.runs.items() if case.experiment == "tolerance"}
+        for method, marker, colour in zip(dict.fromkeys(case.method for case in found), "o^s", COLOURS, strict=False):
+            runs = [run for case, each in found.items() if case.method == method for run in each]
+            pairs = np.array([(run["true"][0], run["estimated"][0]) for run in runs])
+            ax.plot(*pairs.T, marker, ms=3, mfc="none", color=colour, label=method)
+        ends = np.array([1e-16, 1.0])
+        ax.plot(ends, ends, color="black", linewidth=0.6)
+        ax.plot(ends, ends / 3, color="black", linewidth=0.6, linestyle=":")
+        ax.set(xlabel="true relative error", ylabel="estimated", xscale="log", yscale="log")
+        ax.legend()
+        return (
+            "tolerance-estimates",
+            "Estimated and true errors; on the dotted line the estimate is a third.",
+            figure,
+        )
+
+    def _where(self) -> tuple[str, str, Any] | None:
+        """Where the points, and so the features, of layers are."""
+        found = {case.case: runs[0]["points"] for case, runs in self.runs.items() if case.experiment == "tolerance"}
+        found = {name: np.array(points) for name, points in found.items() if points}
+        if not found:
+            return None
+        figure, axes = pf.plot.new_figure(1, len(found), panel=(2.8, 2.4))
+        for ax, (name, points) in zip(axes[0], found.items(), strict=True):
+            if points.shape[1] == 1:
+                ax.hist(points[:, 0], bins=100, color=COLOURS[3])
+                ax.set(xlabel="$x$", ylabel="collocation points", title=name)
+            else:
+                ax.plot(points[:, 0], points[:, 1], ".", ms=2, color="black")
+                ax.set(xlabel="$x$", ylabel="$y$", title=name, aspect="equal")
+        return "tolerance-where", "Where the collocation points of the layers went, seed 0.", figure
+
 
 _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any] | None]]]] = {
     "fit": (
@@ -217,5 +253,6 @@ _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, 
         ("error against features", Drawer._poisson_errors),
     ),
     "interior-layer": (("50 other sources", Drawer._ridges),),
+    "tolerance": (("interior-layer", Drawer._where), ("helmholtz-1d", Drawer._estimates)),
 }
 """The figures of an experiment, each with the case that it needs."""

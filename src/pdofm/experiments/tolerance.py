@@ -35,5 +35,12 @@ def _run(name: str, tol: float, seed: int) -> Measured:
         "attempts": float(len(solution.attempts)),
         "seconds of the search": seconds,
     }
-    spaces = [attempt.space for attempt in solution.attempts]
-    return Measured(metrics, {"spaces": spaces, "chosen": [solution.space]})
+    curves = {"true": [error], "estimated": [solution.error_estimate], "space": [solution.space]}
+    return Measured(metrics, curves | {"points": _where(solution) if seed == 0 else []})
+
+
+def _where(solution: pf.Solution) -> list:
+    """Some of the collocation points of a layer: they are where its features are fine."""
+    if not isinstance(solution.features, pf.StretchedPolynomials):
+        return []
+    return pf.factor(solution.problem, solution.features).points["equation"][:600].round(4).tolist()
