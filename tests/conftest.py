@@ -38,6 +38,13 @@ hypothesis.settings.load_profile("pdofm")
 _SESSION_SEED = os.environ.get("PDOFM_TEST_SEED", "0")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_code():
+    """Thousands of compiled functions in one process use up the memory maps that the system allows it."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
     """A seed of the test's own: the same in every run, another one for another PDOFM_TEST_SEED; shown on failure."""

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError
+from pdofm.errors import ConvergenceWarning, FeaturesError, PdofmError, SolveError
 from pdofm.policy import Search, find_layer
 
 
@@ -32,8 +32,61 @@ def test_no_answer_is_believed_that_stands_alone():
     assert u.attempts[1].change <= 1e-5
 
 
+def test_an_answer_that_the_one_before_contradicts_is_not_believed():
+    """Both attempts are exact for their problem in the eyes of the estimate; the second one solves another one."""
+
+    def fooled(search: Search) -> None:
+        search.attempt("right", "", pf.Chebyshev(search.problem.domain, 20), "clustered")
+        search._last = 1.1 * search._last  # as if it had been another solution
+        search.attempt("wrong", "", pf.Chebyshev(search.problem.domain, 30), "clustered")
+
+    with pytest.warns(ConvergenceWarning, match="no other solution agrees with it"):
+        u = pf.solve(pf.zoo.get("poisson-1d"), tol=1e-8, policy=fooled)
+    assert u.error_estimate < 1e-8
+    assert not u.converged
+
+
+def test_what_fails_later_does_not_lose_what_was_found():
+    def risky(search: Search) -> None:
+        search.attempt("fine", "", pf.Chebyshev(search.problem.domain, 20), "clustered")
+        search.attempt("broken", "", pf.Chebyshev(pf.Interval(5, 6), 20))
+
+    with pytest.warns(ConvergenceWarning):
+        u = pf.solve(pf.zoo.get("poisson-1d"), tol=1e-8, policy=risky)
+    assert u.space == "fine"
+    assert "failed: The domain" in u.attempts[1].why
+
+
+def test_a_policy_that_goes_on_keeps_what_it_has_reached():
+    def eager(search: Search) -> None:
+        for size in (20, 30, 3):
+            search.attempt(f"{size}", "", pf.Chebyshev(search.problem.domain, size), "clustered")
+
+    u = pf.solve(pf.zoo.get("poisson-1d"), tol=1e-8, policy=eager)
+    assert u.converged
+    assert (u.space, len(u.attempts)) == ("30", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tol": 1e-4, "points": 400}, "points= belongs to features that you choose.*Leave it out"),
+        ({"tol": 1e-4, "sampling": "grid"}, "sampling= belongs to features"),
+        ({"max_features": 100}, "max_features= belongs to a search, which needs tol="),
+        ({"features": 20, "tol": 1e-4, "policy": print}, "policy= belongs to a search"),
+        ({"tol": 1e-4, "max_features": 0}, "at least one feature.*got max_features=0"),
+        ({"tol": -1.0}, "must be positive"),
+    ],
+    ids=str,
+)
+def test_arguments_that_would_be_ignored_are_refused(options, message):
+    with pytest.raises(PdofmError, match=message):
+        pf.solve(pf.zoo.get("poisson-1d"), **options)
+
+
 def test_an_interior_layer_is_found_and_resolved_with_few_features():
     u = pf.solve(pf.zoo.get("interior-layer"), tol=1e-8)
+    assert u.converged
     assert u.space == "polynomials stretched across a layer"
     assert u.errors().relative_l2 <= 1e-8
     assert u.stats.features <= 400
@@ -50,6 +103,9 @@ def test_a_slanted_layer_is_found_where_it_is():
     np.testing.assert_allclose(sign * layer.direction, [0.8, 0.6], atol=0.01)
     assert sign * layer.center == pytest.approx(0.65, abs=0.01)
     assert 0.005 < layer.width < 0.08
+    fine = search.solved(layer.polynomials(600))
+    assert fine.errors().relative_l2 < 1e-5
+    assert 0.1 < fine.error_estimate / fine.errors().relative_l2 < 30
 
 
 def test_where_there_is_no_layer_none_is_found():
@@ -60,6 +116,7 @@ def test_where_there_is_no_layer_none_is_found():
 
 def test_a_corner_is_found_without_a_word_about_it():
     u = pf.solve(pf.zoo.get("poisson-corner"), tol=1e-6)
+    assert u.converged
     assert u.space == "polynomials and corner functions"
     assert u.errors().relative_l2 <= 1e-6
     assert u.stats.features <= 2000
@@ -75,13 +132,16 @@ def test_a_periodic_problem_is_solved_by_trigonometric_functions():
     u = pf.solve(problem, tol=1e-10)
     assert u.space == "Fourier"
     assert u.errors().relative_l2 <= 1e-10
+    assert "periodic" not in u.stats.residuals  # it takes no rows
+    mixed = pf.Concatenate(pf.Fourier(problem.domain, 9), pf.Fourier(pf.Interval(0, 2), 9))
+    assert "periodic" in pf.factor(problem, mixed).points  # not all of these are periodic on the domain
     wider = pf.Fourier(pf.Interval(-1, 2), 31)
     with pytest.raises(FeaturesError, match=r"periodic on the box \[-1.0\] to \[2.0\].*Make them on this domain"):
         pf.solve(problem, wider)
 
 
 def test_a_tolerance_that_is_not_reached_is_reported_with_the_budget():
-    with pytest.warns(ConvergenceWarning, match=r"not reached within the budget max_features=40"):
+    with pytest.warns(ConvergenceWarning, match=r"not reached with max_features=40"):
         u = pf.solve(pf.zoo.get("burgers"), tol=1e-8, max_features=40)
     assert not u.converged
     assert max(a.features for a in u.attempts) <= 40
@@ -98,7 +158,7 @@ def test_a_policy_of_ones_own_decides():
     assert [(a.space, a.features) for a in u.attempts] == [("mine", 30), ("mine", 40)]
     assert u.converged
     assert "because I say so" in u.search
-    with pytest.raises(ProblemError, match="tried no space"):
+    with pytest.raises(SolveError, match="tried no space"):
         pf.solve(pf.zoo.get("poisson-1d"), tol=1e-6, policy=lambda search: None)
 
 
@@ -131,10 +191,31 @@ class TestStretchedPolynomials:
         assert inside > 3 * np.mean(np.abs(anywhere @ [0.8, 0.6] - 0.65) < 0.02)
 
     def test_what_is_not_a_layer_is_refused(self):
-        with pytest.raises(FeaturesError, match=r"direction must be a vector of 2 numbers.*got \[1.0, 0.0, 0.0\]"):
+        with pytest.raises(FeaturesError, match=r"a vector of 2 finite numbers.*got \[1.0, 0.0, 0.0\]"):
             pf.StretchedPolynomials(self.SQUARE, 50, direction=[1.0, 0.0, 0.0], center=0.5, width=0.1)
-        with pytest.raises(FeaturesError, match="width must be positive; got 0"):
+        with pytest.raises(FeaturesError, match=r"width must be positive.*got width=0.0"):
             pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 0], center=0.5, width=0.0)
+
+    def test_a_layer_however_thin_gets_its_points(self):
+        """Half of them even in arcsinh(x / w): of 4 x 64 points on (-1, 1) that many lie within one width."""
+        problem = pf.zoo.get("poisson-1d")
+        for width in (1e-2, 1e-4):
+            features = pf.StretchedPolynomials(problem.domain, 64, direction=[1], center=0.0, width=width)
+            points = pf.factor(problem, features).points["equation"]
+            expected = 0.5 * len(points) * np.arcsinh(1) / np.arcsinh(1 / width)
+            assert np.sum(np.abs(points) < width) == pytest.approx(expected, rel=0.6)
+
+    def test_wrapped_they_keep_their_points(self):
+        inner = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 0], center=0.5, width=0.01)
+        for features in (pf.HardDirichlet(inner, self.SQUARE), pf.Concatenate(inner, pf.Chebyshev(self.SQUARE, 10))):
+            assert features.concentration == inner.concentration > 1
+            near, far = features.density(np.array([[0.5, 0.5], [0.1, 0.5]]))
+            assert near > 1.5 * far
+
+    def test_they_do_not_move(self):
+        features = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 0], center=0.5, width=0.1)
+        with pytest.raises(FeaturesError, match=r"tied to their layer. Make them anew"):
+            features.on(pf.Box([0, 0], [2, 2]))
 
     def test_they_are_saved(self, tmp_path):
         features = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 2], center=0.5, width=0.1)

@@ -219,6 +219,12 @@ def test_an_optimiser_that_searches_along_a_line_never_lets_the_loss_rise(precis
     assert loss[-1] < history(optax.sgd(1e-5))[-1] < loss[0]
 
 
+def test_a_search_along_a_line_needs_the_same_points():
+    with pytest.raises(FeaturesError, match=r"searches along a line.*Use resample=False"):
+        pf.pretrain(poisson(), network(), **FEW | {"optimiser": optax.lbfgs()})
+    pf.pretrain(poisson(), network(), **FEW | {"optimiser": optax.lbfgs(1e-4, linesearch=None), "steps": 1})
+
+
 # ---- problems and families
 
 PROBLEMS = {"system": "kovasznay", "space-time": "wave-periodic", "nonlinear": "burgers"}

@@ -81,8 +81,7 @@ def collocate(
     that they impose are left out. Where the features are finer than elsewhere, their `density` says where the points
     go.
     """
-    choosy = features is not None and features.density(problem.domain.sample(1)) is not None
-    many = CANDIDATES if choosy else 1
+    pool = 1 if features is None or features.concentration == 1 else _pool(features.concentration)
     own = [t for t in problem.terms if features is None or t.kind != features.imposes]
     terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
@@ -90,18 +89,18 @@ def collocate(
     blocks = []
     for term, seed in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
         if term.on is None:
-            points = problem.domain.sample(many * interior, sampling, key=int(seed))
+            points = problem.domain.sample(pool * interior, sampling, key=int(seed))
             normals = np.zeros_like(points)
         elif isinstance(term.on, Part):
             share = term.on.measure / (total or term.on.measure)
             least = 0.5 / len(measures) if term.name in measures else 0.0
-            count = many * max(1, round(max(share, least) * boundary))
+            count = pool * max(1, round(max(share, least) * boundary))
             points, normals = term.on.sample(count, sampling, key=int(seed))
         else:
             points = problem.given_points(term)
             normals = np.zeros_like(points)
-        if features is not None and choosy and _is_extended(term):
-            points, normals = _wanted(features, points, normals, np.random.default_rng(seed))
+        if features is not None and pool > 1 and _is_extended(term):
+            points, normals = _wanted(features, points, normals, pool, np.random.default_rng(seed))
         space = problem.domain.dim - problem.layout.has_time
         blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
     return blocks
@@ -112,19 +111,21 @@ def _is_extended(term: Term) -> bool:
     return term.on is None or (isinstance(term.on, Part) and any(piece.dim > 0 for piece in term.on.pieces))
 
 
-CANDIDATES = 16
-"""So many times more points than needed are drawn where features choose among them."""
+FEWEST_CANDIDATES, MOST_CANDIDATES = 16, 2000
+"""Where features choose among points, so many times more of them are drawn than needed."""
+
+
+def _pool(concentration: float) -> int:
+    """Enough candidates to find the points that are wanted most."""
+    return int(np.clip(2 * concentration, FEWEST_CANDIDATES, MOST_CANDIDATES))
 
 
 def _wanted(
-    features: Features, points: Points, normals: Normals, rng: np.random.Generator
+    features: Features, points: Points, normals: Normals, pool: int, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "kept d"], Float[np.ndarray, "kept d"]]:
-    """One of `CANDIDATES` points, with the density that the features ask for."""
+    """One of `pool` points, with the density that the features ask for."""
     weights = features.density(points)
-    if weights is None:
-        return points, normals
-    count = -(-len(points) // CANDIDATES)
-    keep = rng.choice(len(points), count, replace=False, p=weights / weights.sum())
+    keep = rng.choice(len(points), -(-len(points) // pool), replace=False, p=weights / weights.sum())
     return points[keep], normals[keep]
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import runpy
 import sys
@@ -89,7 +90,7 @@ def solve(
         if stated.domain.dim <= 3:
             solution.to_vtk(out / f"{stated.name}.vtu")
     if as_json:
-        print(json.dumps(_without_nan(report)))
+        print(json.dumps(_finite(report)))
     else:
         print(solution)
         if solution.attempts:
@@ -99,18 +100,18 @@ def solve(
     raise typer.Exit(0 if solution.converged else 1)
 
 
-def _without_nan(value: Any) -> Any:
-    """JSON has no name for what is not a number."""
+def _finite(value: Any) -> Any:
+    """JSON has no name for what is infinite or not a number: null."""
     if isinstance(value, dict):
-        return {name: _without_nan(each) for name, each in value.items()}
+        return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_without_nan(each) for each in value]
-    return None if isinstance(value, float) and value != value else value
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; all of them if omitted.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; those of the paper if omitted.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, … per case.")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="A subset that takes less than three minutes.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for results, tables and figures; finished cases are kept.")] = Path(

@@ -13,13 +13,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 from scipy.optimize import minimize
 
 from pdofm._types import Key, Points, Vector
-from pdofm.assemble import collocate, entries, evaluate, left_values, right_values
+from pdofm.assemble import Coefficients, collocate, entries, evaluate, left_values, right_values
 from pdofm.conditions import Periodic
 from pdofm.domain import corners
-from pdofm.errors import ProblemError
+from pdofm.errors import PdofmError, ProblemError, SolveError
 from pdofm.features import (
     Chebyshev,
     Concatenate,
@@ -51,18 +52,30 @@ CENTRES = 40
 MOST_DIMENSIONS = 3
 """In more dimensions layers are not looked for: the search would take longer than the solution."""
 
+THINNEST = 1e-6
+"""No layer thinner than this, relative to the domain, is looked for."""
+
 DENSE = 4000
 """Points at which residuals are looked at to find a layer."""
 
 
 class Search:
-    """The state of a search for a tolerance: what was tried, and the best so far."""
+    """The state of a search for a tolerance: what was tried, and the best so far.
+
+    `over` tells a policy to stop. `best` is the solution with the smallest estimate, of those that have converged if
+    there are any.
+    """
 
     def __init__(
         self, problem: Problem, tol: float, method: Method | None, key: Key, max_features: int, max_seconds: float
     ):
         if not isinstance(problem, Problem):
-            raise ProblemError(f"solve() takes a Problem; got {type(problem).__name__}.")
+            raise ProblemError(f"solve() takes a Problem; got {type(problem).__name__}. Make one with Problem(…).")
+        if max_features < 1 or not max_seconds >= 0:
+            raise SolveError(
+                f"A search needs a budget of at least one feature and no negative time; got max_features="
+                f"{max_features}, max_seconds={max_seconds}."
+            )
         self.problem, self.tol, self.method = problem, tol, method
         self.seed = int(generator(key).integers(2**31))
         self.max_features, self.max_seconds = max_features, max_seconds
@@ -74,39 +87,68 @@ class Search:
         self._points = problem.domain.sample(1000, "random", key=self.seed)
 
     @property
-    def over(self) -> bool:
-        """Whether the tolerance is reached or the time is up, after one attempt at least."""
-        return self.reached or (bool(self.attempts) and time.perf_counter() - self._start > self.max_seconds)
+    def out_of_time(self) -> bool:
+        """Whether the time is up, after one attempt at least."""
+        return bool(self.attempts) and time.perf_counter() - self._start > self.max_seconds
 
-    def attempt(self, space: str, why: str, features: Features, sampling: str = "sobol") -> Solution:
-        """Solve in a space and take note of it."""
+    @property
+    def over(self) -> bool:
+        """Whether the tolerance is reached or the time is up."""
+        return self.reached or self.out_of_time
+
+    def attempt(self, space: str, why: str, features: Features, sampling: str = "sobol") -> Solution | None:
+        """Solve in a space and take note of it; None if that fails and something else has not."""
         start = time.perf_counter()
-        found = self.fit(features, sampling)
+        try:
+            found = self.solved(features, sampling)
+        except PdofmError as error:
+            if self.best is None:
+                raise
+            self.note(space, f"{why}; failed: {error}", features.size, start)
+            return None
         values = evaluate(features, found.coefficients, self._points)
         change = math.nan if self._last is None else _distance(self._last, values)
         self._last = values
-        seconds = time.perf_counter() - start
-        self.attempts.append(
-            Attempt(space, why, features.size, found.stats.rows, seconds, found.error_estimate, change)
-        )
+        self.note(space, why, features.size, start, found.stats.rows, found.error_estimate, change)
+        if self.reached:  # a policy that goes on does not lose what it has
+            return found
         self.reached = found.converged and change <= self.tol**0.5
-        if self.reached or self.best is None or found.error_estimate < self.best.error_estimate:
-            self.best = found
+        if self.reached or self.best is None or _rank(found) < _rank(self.best):
+            self.best = replace(found, space=space)
         return found
 
-    def fit(self, features: Features, sampling: str = "sobol") -> Solution:
+    def note(
+        self,
+        space: str,
+        why: str,
+        features: int,
+        start: float,
+        rows: int = 0,
+        estimate: float = math.inf,
+        change: float = math.nan,
+    ) -> None:
+        """Enter something that was tried since `start` into the table."""
+        self.attempts.append(Attempt(space, why, features, rows, time.perf_counter() - start, estimate, change))
+
+    def solved(self, features: Features, sampling: str = "sobol") -> Solution:
         """Solve in a space without taking note of it."""
         return fit(self.problem, features, method=self.method, sampling=sampling, tol=self.tol, key=self.seed)
 
     def grow(self, space: str, why: str, make: Callable[[int], Features], sampling: str = "sobol") -> None:
         """Try ``make(size)`` with more and more features, as long as that pays."""
         estimates: list[float] = []
-        for size in self.sizes():
-            features = make(size)
-            if self.over or (len(estimates) > 0 and features.size <= self.attempts[-1].features):
+        size = 0
+        for most in self.sizes():
+            features = make(most)
+            if self.over:
                 return
-            estimates.append(self.attempt(space, why, features, sampling).error_estimate)
-            if len(estimates) > 2 and estimates[-1] > self.tol and estimates[-1] > estimates[-3] / PAYS:
+            if not size < features.size <= self.max_features:
+                continue
+            size, found = features.size, self.attempt(space, why, features, sampling)
+            if found is None:
+                return
+            estimates.append(found.error_estimate)
+            if len(estimates) > 2 and not (estimates[-1] <= max(self.tol, estimates[-3] / PAYS)):
                 return
 
     def sizes(self) -> Iterator[int]:
@@ -120,20 +162,30 @@ class Search:
     def run(self, policy: "Policy") -> Solution:
         """Let a policy search, and say how it ended."""
         policy(self)
-        if self.best is None:
-            raise ProblemError("The policy has tried no space. Call search.attempt(...) at least once.")
-        found = replace(self.best, converged=self.reached, attempts=tuple(self.attempts))
-        chosen = f"{found.space}, {found.stats.features} features"
+        best = self.best
+        if best is None:
+            raise SolveError(
+                "The policy has tried no space, or none within the budget. Let it call search.attempt(...), or raise "
+                "max_features."
+            )
+        chosen = f"{best.space}, {best.stats.features} features"
         if self.reached:
             reason = f"the tolerance {self.tol:g} is reached by {chosen}"
         else:
-            budget = f"max_seconds={self.max_seconds:g}" if self.over else f"max_features={self.max_features}"
-            alone = "" if self.best.error_estimate > self.tol else ", and no other solution agrees with it"
+            budget = f"max_seconds={self.max_seconds:g}" if self.out_of_time else f"max_features={self.max_features}"
             reason = (
-                f"the tolerance {self.tol:g} is not reached within the budget {budget}; the best of "
-                f"{len(self.attempts)} attempts, {chosen}, has an estimated error of {found.error_estimate:.1e}{alone}"
+                f"the tolerance {self.tol:g} is not reached with {budget}; the best of {len(self.attempts)} attempts, "
+                f"{chosen}, has an estimated error of {best.error_estimate:.1e}"
             )
-        return replace(found, reason=reason)
+            if best.error_estimate <= self.tol:
+                reason += ", and no other solution agrees with it" if best.converged else f", but {best.reason}"
+        return replace(best, converged=self.reached, reason=reason, attempts=tuple(self.attempts))
+
+
+def _rank(solution: Solution) -> tuple[bool, float]:
+    """Smaller is better."""
+    estimate = solution.error_estimate
+    return not solution.converged, estimate if math.isfinite(estimate) else math.inf
 
 
 Policy = Callable[[Search], None]
@@ -150,7 +202,7 @@ def default_policy(search: Search) -> None:
     if not search.over:
         search.grow("polynomials", "best where the solution is smooth", lambda m: Chebyshev(domain, m), "clustered")
     if not search.over and _has_reentrant_corners(problem):
-        singular = CornerFunctions(domain, convex=True)
+        singular = CornerFunctions(domain, convex=True)  # too many for a small budget, which grow() leaves out
         search.grow(
             "polynomials and corner functions",
             "polynomials converge slowly, and the domain has a re-entrant corner",
@@ -198,43 +250,60 @@ class Layer(NamedTuple):
 
 
 def find_layer(search: Search) -> Layer | None:
-    """The layer in whose stretched coordinates the residual at points that are not fitted is smallest; None if they do
-    not divide it by ten.
+    """The layer in whose stretched coordinates the residual of the equation is smallest; None if it is not ten times
+    smaller than with as many plain polynomials.
 
-    It starts where the residual of the best solution, or the data themselves, concentrate; in one dimension also from
-    a grid of places and widths, because the residual of an unresolved layer may be anywhere.
+    All are compared at the same points, which belong to none of them. The search starts where the residual of the best
+    solution, or the data themselves, concentrate; in one dimension also from a grid of places and widths, because the
+    residual of an unresolved layer may be anywhere.
     """
-    problem = search.problem
+    problem, start = search.problem, time.perf_counter()
     if problem.domain.dim > MOST_DIMENSIONS:
         return None
-    size = 2 * round(FIRST_SIZES[problem.domain.dim])
-    plain = search.fit(Chebyshev(problem.domain, size), "clustered").stats.held_out
-
-    def quality(layer: Layer) -> float:
-        return math.inf if search.over else search.fit(layer.polynomials(size)).stats.held_out
-
-    starts = sorted(_candidates(search), key=quality)[:3]
-    if not starts:
-        return None
-    found = min((_improved(layer, quality) for layer in starts), key=quality)
-    return found if quality(found) < plain / 10 else None
-
-
-def _candidates(search: Search) -> Iterator[Layer]:
-    problem, best = search.problem, search.best
-    domain = problem.domain
+    size = min(2 * FIRST_SIZES[problem.domain.dim], search.max_features)
     block = collocate(problem, DENSE, 1, sampling="random", key=search.seed)[0]
     right = right_values(problem.layout, block, entries(problem.layout, block))
+
+    def residual(features: Features, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
+        return left_values(problem.layout, features, block, coefficients) - right
+
+    def quality(features: Features, sampling: str = "sobol") -> float:
+        found = search.solved(features, sampling)
+        return float(np.linalg.norm(residual(features, found.coefficients)))
+
     weights = [right]
-    if best is not None:
-        weights.append(left_values(problem.layout, best.features, block, best.coefficients) - right)
-    for values in weights:
-        yield from _concentrated(problem, block.points, np.sum(values**2, axis=1))
-    if domain.dim == 1:
-        length = float(domain.size)
-        for width in WIDTHS:
-            for place in np.linspace(0, 1, CENTRES + 2)[1:-1]:
-                yield Layer(problem, np.ones(1), float(domain.lower[0] + place * length), width * length)
+    if search.best is not None:
+        weights.append(residual(search.best.features, search.best.coefficients))
+    starts = [layer for values in weights for layer in _concentrated(problem, block.points, np.sum(values**2, axis=1))]
+    starts += _everywhere(problem) if problem.domain.dim == 1 else []
+    tried: list[tuple[float, Layer]] = []
+
+    def try_out(layer: Layer) -> float:
+        if search.out_of_time:
+            raise TimeoutError
+        tried.append((quality(layer.polynomials(size)), layer))
+        return tried[-1][0]
+
+    try:
+        for layer in starts:
+            try_out(layer)
+        for _, layer in sorted(tried, key=lambda each: each[0])[:3]:
+            _improve(layer, try_out)
+    except TimeoutError:
+        pass
+    best, layer = min(tried, key=lambda each: each[0], default=(math.inf, None))
+    plain = quality(Chebyshev(problem.domain, size), "clustered")
+    better = plain / best if best > 0 else math.inf
+    why = f"{len(tried)} layers tried; the best one divides the residual of as many polynomials by {better:.0f}"
+    search.note("(search for a layer)", why, size, start)
+    return layer if better > 10 else None
+
+
+def _everywhere(problem: Problem) -> list[Layer]:
+    """Layers at all places of an interval."""
+    domain = problem.domain
+    places = domain.lower[0] + domain.size * np.linspace(0, 1, CENTRES + 2)[1:-1]
+    return [Layer(problem, np.ones(1), float(x), float(w * domain.size)) for w in WIDTHS for x in places]
 
 
 def _concentrated(problem: Problem, points: Points, weights: Vector) -> Iterator[Layer]:
@@ -244,21 +313,21 @@ def _concentrated(problem: Problem, points: Points, weights: Vector) -> Iterator
         return
     mean = weights @ points / total
     spread, directions = np.linalg.eigh((points - mean).T @ ((points - mean) * weights[:, None]) / total)
-    normal = directions[:, 0]
+    normal, width = directions[:, 0], max(float(spread[0]), 0.0) ** 0.5
     for factor in (0.5, 1.0, 2.0):
-        yield Layer(problem, normal, float(normal @ mean), max(factor * float(spread[0]) ** 0.5, 1e-6))
+        yield Layer(problem, normal, float(normal @ mean), max(factor * width, THINNEST * float(problem.domain.size)))
 
 
-def _improved(start: Layer, quality: Callable[[Layer], float]) -> Layer:
-    """The layer moved, turned and widened until its quality is best nearby."""
-    normal = start.direction
+def _improve(start: Layer, quality: Callable[[Layer], float]) -> None:
+    """Move, turn and widen the layer as long as its quality falls."""
+    normal, domain = start.direction, start.problem.domain
     others = np.linalg.qr(np.column_stack([normal, np.eye(len(normal))]))[0][:, 1 : len(normal)]
+    middle = (domain.lower + domain.upper) / 2
+    middle = middle + (start.center - normal @ middle) * normal  # it turns about this point of the layer
 
     def moved(step: Vector) -> Layer:
-        direction = normal + start.width * others @ step[2:]
+        direction = normal + start.width / float(domain.size) * others @ step[2:]
         direction = direction / np.linalg.norm(direction)
-        # It turns about where it is, not about the origin.
-        middle = start.center * normal
         return start._replace(
             direction=direction,
             center=float(direction @ middle + start.width * step[0]),
@@ -266,14 +335,17 @@ def _improved(start: Layer, quality: Callable[[Layer], float]) -> Layer:
         )
 
     zero = np.zeros(1 + len(normal))
-    simplex = np.stack([zero, *(0.5 * np.eye(len(zero)))])
-    found = minimize(
+    minimize(
         lambda step: math.log10(max(quality(moved(step)), 1e-300)),
         zero,
         method="Nelder-Mead",
-        options={"initial_simplex": simplex, "maxfev": 20 * len(zero), "xatol": 0.05, "fatol": 0.05},
+        options={
+            "initial_simplex": np.stack([zero, *(0.5 * np.eye(len(zero)))]),
+            "maxfev": 20 * len(zero),
+            "xatol": 0.05,
+            "fatol": 0.05,
+        },
     )
-    return moved(found.x)
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:

@@ -155,6 +155,11 @@ def pretrain(
         raise FeaturesError(
             f"optimiser must be one of optax, such as optax.adam(1e-3); got {type(optimiser).__name__}."
         )
+    if resample and _searches_a_line(optimiser, features):
+        raise FeaturesError(
+            "This optimiser searches along a line and compares losses of several steps, which needs the same points in "
+            "all of them. Use resample=False."
+        )
     if not isinstance(steps, int | np.integer) or steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
     dtype = jnp.dtype(precision)
@@ -219,6 +224,18 @@ def pretrain(
         message = f"Pretraining stopped: {reason}. Use a smaller step size, or precision='float64'."
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return Trained(features_now(), np.asarray(state.parameters[1], dtype=np.float64), history, reason)
+
+
+def _searches_a_line(optimiser: optax.GradientTransformation | None, features: Features) -> bool:
+    """Whether the optimiser evaluates the loss by itself."""
+    if not isinstance(optimiser, optax.GradientTransformationExtraArgs):
+        return False
+    state = optimiser.init(jnp.zeros(1))
+    try:
+        optimiser.update(jnp.zeros(1), state, jnp.zeros(1))
+    except TypeError:  # value, grad or value_fn is missing
+        return True
+    return False
 
 
 GOING, SMALL, BROKEN = 0, 1, 2

@@ -67,7 +67,8 @@ class Stats:
 class Attempt:
     """One of the spaces that were tried for a tolerance.
 
-    `change` is the distance to the attempt before, relative to the solution; NaN for the first one.
+    `change` is the distance to the attempt before, relative to the solution; NaN for the first one. An attempt that
+    failed has an infinite estimate, and `why` says what happened.
     """
 
     space: str
@@ -131,20 +132,16 @@ class Solution(Expansion):
     Attributes:
         error_estimate: estimated relative L2 error, known without an exact solution (see `pdofm.estimate`).
         converged: False where the iteration did not converge or the estimate misses the tolerance; `reason` says which.
-        attempts: the spaces that were tried, if a tolerance was asked for without features.
+        space: the name of the space that was found, if a tolerance was asked for without features.
+        attempts: the spaces that were tried for it.
     """
 
     error_estimate: float
     converged: bool
     reason: str
     stats: Stats
+    space: str = ""
     attempts: tuple[Attempt, ...] = ()
-
-    @property
-    def space(self) -> str:
-        """The name of the space that a search has chosen; empty without a search."""
-        found = [each.space for each in self.attempts if each.estimate == self.error_estimate]
-        return found[-1] if found else ""
 
     @property
     def search(self) -> str:

@@ -24,9 +24,9 @@ def solve(
     sampling: str | None = None,
     tol: float | None = None,
     key: Key = 0,
-    policy: Policy = default_policy,
-    max_features: int = 2000,
-    max_seconds: float = 120.0,
+    policy: Policy | None = None,
+    max_features: int | None = None,
+    max_seconds: float | None = None,
 ) -> Solution:
     """Solve a problem by least squares over features.
 
@@ -46,23 +46,34 @@ def solve(
             the estimate misses it, the solution says that it has not converged, with a warning. Without it two digits
             are expected.
         key: seed of features and points.
-        policy: which spaces the search tries, see `default_policy`; ``solution.attempts`` tells what was tried, and
-            why.
-        max_features, max_seconds: the budget of the search: features per component, and the time after which nothing
-            new is tried.
+        policy: which spaces the search tries, by default `default_policy`; ``solution.attempts`` tells what was tried,
+            and why.
+        max_features, max_seconds: the budget of the search: features per component, 2000 by default, and the time
+            after which nothing new is tried, by default 120.
     """
     if tol is not None and not tol > 0:
         raise SolveError(f"tol is a relative error and must be positive; got {tol}.")
-    options: dict[str, Any] = {"method": method, "points": points, "boundary_points": boundary_points, "key": key}
-    if features is None and tol is not None and points is None and boundary_points is None and sampling is None:
-        solution = Search(problem, tol, method, key, max_features, max_seconds).run(policy)
+    placed = {"points": points, "boundary_points": boundary_points, "sampling": sampling}
+    searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds}
+    if features is None and tol is not None:
+        _refuse(placed, "belongs to features that you choose, and a search places the points of every space by itself")
+        budget = (2000 if max_features is None else max_features, 120.0 if max_seconds is None else max_seconds)
+        solution = Search(problem, tol, method, key, *budget).run(default_policy if policy is None else policy)
     else:
-        solution = fit(problem, features, tol=tol, sampling="sobol" if sampling is None else sampling, **options)
+        _refuse(searched, "belongs to a search, which needs tol= and no features")
+        chosen = {name: value for name, value in placed.items() if value is not None}
+        solution = fit(problem, features, method=method, tol=tol, key=key, **chosen)
     if not solution.converged:
         warnings.warn(
             f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
         )
     return solution
+
+
+def _refuse(arguments: dict[str, Any], why: str) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise SolveError(f"{name}= {why}. Leave it out.")
 
 
 def tune_scale(
@@ -72,8 +83,8 @@ def tune_scale(
 
     Solves with all frequencies multiplied by each of `factors` (by default powers of √2 from 1/16 to 16, walking from 1
     in the direction that improves). The residual at points that were not fitted decides; among scales within a factor
-    3 of the smallest one, where rounding matters more than resolution, the error estimate does. `options` are those of
-    `solve`.
+    3 of the smallest one, where rounding matters more than resolution, the error estimate does. `options` are `method`,
+    `points`, `boundary_points` and `sampling` of `solve`.
     """
 
     def quality(factor: float) -> tuple[float, float]:

@@ -6,9 +6,9 @@ from pdofm.errors import unknown_name
 from pdofm.experiments import dynamics, forms, layer, recipes, tables, tolerance, transfer
 from pdofm.experiments.case import Case
 
-_PAPER = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
-_BESIDE = (forms.cases, recipes.cases, tolerance.cases)
-"""What is not in the paper, and runs only by name."""
+_BY_DEFAULT = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
+_BY_NAME = (forms.cases, recipes.cases, tolerance.cases)
+"""What is beside the paper and takes long: it runs only by name."""
 
 
 def names() -> list[str]:
@@ -18,15 +18,15 @@ def names() -> list[str]:
 
 def every() -> list[Case]:
     """All cases."""
-    return [case for cases in (*_PAPER, *_BESIDE) for case in cases()]
+    return [case for cases in (*_BY_DEFAULT, *_BY_NAME) for case in cases()]
 
 
 def select(wanted: Sequence[str] = (), *, quick: bool = False) -> list[Case]:
-    """The cases of the experiments of these names; all of the paper if none is given or "all" is among them."""
+    """The cases of the experiments of these names; those of the paper if none is given or "all" is among them."""
     known = set(names())
     for name in wanted:
         if name not in known | {"all"}:
             raise unknown_name("experiment", name, known | {"all"})
-    paper = {case.experiment for cases in _PAPER for case in cases()} if not wanted or "all" in wanted else set()
-    chosen = [case for case in every() if case.experiment in paper | set(wanted)]
+    usual = {case.experiment for cases in _BY_DEFAULT for case in cases()} if not wanted or "all" in wanted else set()
+    chosen = [case for case in every() if case.experiment in usual | set(wanted)]
     return [case for case in chosen if case.quick] if quick else chosen

@@ -224,8 +224,8 @@ class Drawer:
 
     def _where(self) -> tuple[str, str, Any] | None:
         """Where the points, and so the features, of layers are."""
-        found = {case.case: runs[0]["points"] for case, runs in self.runs.items() if case.experiment == "tolerance"}
-        found = {name: np.array(points) for name, points in found.items() if points}
+        layers = [(case.case, runs[0]) for case, runs in self.runs.items() if case.experiment == "tolerance"]
+        found = {name: np.array(run["points"]) for name, run in layers if run["points"]}
         if not found:
             return None
         figure, axes = pf.plot.new_figure(1, len(found), panel=(2.8, 2.4))
@@ -236,7 +236,7 @@ class Drawer:
             else:
                 ax.plot(points[:, 0], points[:, 1], ".", ms=2, color="black")
                 ax.set(xlabel="$x$", ylabel="$y$", title=name, aspect="equal")
-        return "tolerance-where", "Where the collocation points of the layers went, seed 0.", figure
+        return "tolerance-where", "Where the features for layers are fine: points of their density, seed 0.", figure
 
 
 _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any] | None]]]] = {

@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import jax
+
 import pdofm as pf
 from pdofm.errors import PdofmError
 from pdofm.experiments.case import Case
@@ -137,6 +139,7 @@ def _measure(job: Job, out: Path) -> str | None:
     content |= {"metrics": _finite(measured.metrics), "curves": measured.curves}
     content["seconds"] = time.perf_counter() - start
     _write(_file(out, *job), json.dumps(content))
+    jax.clear_caches()  # a process that keeps the code of hundreds of cases runs out of memory maps
     return None
 
 
@@ -173,9 +176,9 @@ def _write(path: Path, text: str) -> None:
 def _rows(case: Case, out: Path) -> list[dict[str, Any]]:
     found = list(_finished(case, out).values())
     rows = []
-    for metric in found[0]["metrics"] if found else ():
-        # A diverged value is the largest of all.
-        values = [math.inf if entry["metrics"][metric] is None else entry["metrics"][metric] for entry in found]
+    for metric in dict.fromkeys(name for entry in found for name in entry["metrics"]):
+        measured = [entry["metrics"][metric] for entry in found if metric in entry["metrics"]]
+        values = [math.inf if value is None else value for value in measured]  # diverged: the largest of all
         rows.append(
             {
                 "experiment": case.experiment,

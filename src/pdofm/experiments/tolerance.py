@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
+
 import pdofm as pf
 from pdofm.experiments.case import OURS, Case, Measured
 from pdofm.experiments.methods import quiet
@@ -35,12 +37,15 @@ def _run(name: str, tol: float, seed: int) -> Measured:
         "attempts": float(len(solution.attempts)),
         "seconds of the search": seconds,
     }
-    curves = {"true": [error], "estimated": [solution.error_estimate], "space": [solution.space]}
-    return Measured(metrics, curves | {"points": _where(solution) if seed == 0 else []})
+    where = _points(solution) if seed == 0 else []
+    return Measured(metrics, {"true": [error], "estimated": [solution.error_estimate], "points": where})
 
 
-def _where(solution: pf.Solution) -> list:
-    """Some of the collocation points of a layer: they are where its features are fine."""
+def _points(solution: pf.Solution) -> list:
+    """Points of the density that a layer has asked for; they are where its features are fine."""
     if not isinstance(solution.features, pf.StretchedPolynomials):
         return []
-    return pf.factor(solution.problem, solution.features).points["equation"][:600].round(4).tolist()
+    candidates = solution.problem.domain.sample(20_000)
+    weights = solution.features.density(candidates)
+    kept = np.random.default_rng(0).choice(len(candidates), 600, replace=False, p=weights / weights.sum())
+    return candidates[kept].round(4).tolist()

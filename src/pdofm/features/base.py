@@ -69,9 +69,14 @@ class Features(eqx.Module):
         """The kind of term that every function of the space satisfies by construction, if any."""
         return None
 
-    def density(self, points: Points) -> Vector | None:
-        """How much a collocation point is wanted at each of `points`, in any unit; None: alike everywhere."""
-        return None
+    @property
+    def concentration(self) -> float:
+        """How many times more points than elsewhere the features want where they are finest; 1: alike everywhere."""
+        return 1.0
+
+    def density(self, points: Points) -> Vector:
+        """How much a collocation point is wanted at each of `points`, in any unit."""
+        return np.ones(len(points))
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         """Terms that the space itself adds to every problem on `domain`, for instance continuity across interfaces."""

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import FeatureValues, Point
+from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Corner, Features, HasBox, Unmapped, box_of
@@ -88,8 +88,19 @@ class Concatenate(Unmapped):
 
     @property
     def imposes(self) -> str | None:
-        common = {part.imposes for part in self.parts}
-        return common.pop() if len(common) == 1 else None
+        """What all parts impose, if they do it on the same box."""
+        boxes = {(*np.asarray(part.lower).tolist(), *np.asarray(part.upper).tolist()) for part in self.parts}
+        imposed = {part.imposes for part in self.parts}
+        return imposed.pop() if len(imposed) == len(boxes) == 1 else None
+
+    @property
+    def concentration(self) -> float:
+        return max(part.concentration for part in self.parts)
+
+    def density(self, points: Points) -> Vector:
+        """The mean of what the parts want."""
+        wanted = [part.density(points) for part in self.parts]
+        return np.mean([each / each.sum() for each in wanted], axis=0)
 
     @property
     def working_bytes(self) -> int:
@@ -155,6 +166,13 @@ class HardDirichlet(Unmapped):
     @property
     def imposes(self) -> str | None:
         return "value"
+
+    @property
+    def concentration(self) -> float:
+        return self.inner.concentration
+
+    def density(self, points: Points) -> Vector:
+        return self.inner.density(points)
 
     @property
     def working_bytes(self) -> int:

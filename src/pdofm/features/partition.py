@@ -208,7 +208,7 @@ class PartitionOfUnity(Unmapped):
         )
 
     def _check(self, domain: Domain) -> None:
-        if self._one.imposes is not None:
+        if self._one.imposes == "value":
             raise FeaturesError("Local features cannot impose conditions: wrap the partition in HardDirichlet instead.")
         if self.grid is None:
             points = domain.sample(4096)

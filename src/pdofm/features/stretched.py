@@ -69,12 +69,16 @@ class StretchedPolynomials(Unmapped):
     ):
         self.lower, self.upper = box_of(domain)
         normal = np.array(direction, dtype=np.float64)
-        if normal.shape != (self.dim,) or not np.linalg.norm(normal) > 0:
+        if normal.shape != (self.dim,) or not 0 < np.linalg.norm(normal) < np.inf:
             raise FeaturesError(
-                f"direction must be a vector of {self.dim} numbers, not all zero; got {np.asarray(direction).tolist()}."
+                f"direction must be a vector of {self.dim} finite numbers, not all zero; got {normal.tolist()}. Give "
+                "the normal of the layer."
             )
-        if not width > 0:
-            raise FeaturesError(f"width must be positive; got {width}.")
+        if not (0 < width < np.inf and np.isfinite(center)):
+            raise FeaturesError(
+                f"width must be positive and center a number; got width={width}, center={center}. They are lengths in "
+                "the coordinates of the domain."
+            )
         self.degree = chosen_degree(size, degree, lambda k: len(_indices(self.dim, k)))
         normal = normal / np.linalg.norm(normal)
         basis = np.linalg.qr(np.column_stack([normal, np.eye(self.dim)]))[0]
@@ -89,6 +93,18 @@ class StretchedPolynomials(Unmapped):
     @property
     def size(self) -> int:
         return len(_indices(self.dim, self.degree))
+
+    def on(self, domain: HasBox) -> "StretchedPolynomials":
+        raise FeaturesError(
+            "StretchedPolynomials are tied to their layer. Make them anew on the other domain, with its direction, "
+            "center and width there."
+        )
+
+    @property
+    def concentration(self) -> float:
+        """Points in the middle of the layer over the mean, if all of them were even in the stretched coordinate."""
+        low, high = (float(np.sinh(end[0]) * self.width) for end in (self.low, self.high))
+        return (high - low) / float(self.width * (self.high[0] - self.low[0]))
 
     def density(self, points: Points) -> Vector:
         """Half of the points anywhere, half of them evenly in the stretched coordinate."""
