@@ -46,6 +46,23 @@ def test_an_answer_that_the_one_before_contradicts_is_not_believed():
     assert not u.converged
 
 
+def test_a_source_between_the_points_is_noticed():
+    """A peak of width 1e-3 that the first two spaces both miss: they agree, and yet they are not believed."""
+    problem = pf.Problem(
+        pf.Interval(-1, 1),
+        lambda u, x: -pf.laplacian(u)(x),
+        source=lambda x: 1.0 + 100 * jnp.exp(-(((x[0] - 0.3217) / 1e-3) ** 2)),
+        conditions=[pf.Dirichlet(0.0)],
+    )
+
+    def two_spaces(search: Search) -> None:
+        for size in (6, 8):
+            search.attempt("polynomials", "", pf.Chebyshev(search.problem.domain, size), "clustered")
+
+    with pytest.warns(ConvergenceWarning, match="between the fitted points the equation is violated|is above"):
+        assert not pf.solve(problem, tol=1e-4, policy=two_spaces).converged
+
+
 def test_what_fails_later_does_not_lose_what_was_found():
     def risky(search: Search) -> None:
         search.attempt("fine", "", pf.Chebyshev(search.problem.domain, 20), "clustered")
@@ -70,12 +87,13 @@ def test_a_policy_that_goes_on_keeps_what_it_has_reached():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tol": 1e-4, "points": 400}, "points= belongs to features that you choose.*Leave it out"),
+        ({"tol": 1e-4, "points": 400}, "points= belongs to features that you choose.*leave it out"),
         ({"tol": 1e-4, "sampling": "grid"}, "sampling= belongs to features"),
-        ({"max_features": 100}, "max_features= belongs to a search, which needs tol="),
+        ({"max_features": 100}, "max_features= belongs to a search: give tol="),
         ({"features": 20, "tol": 1e-4, "policy": print}, "policy= belongs to a search"),
         ({"tol": 1e-4, "max_features": 0}, "at least one feature.*got max_features=0"),
         ({"tol": -1.0}, "must be positive"),
+        ({"tol": 2.0}, "between 1e-15.*and 1; got tol=2"),
     ],
     ids=str,
 )

@@ -1,15 +1,18 @@
 """Ask for a tolerance: which spaces are tried, in which order, and when to believe an answer.
 
 A policy is a function ``policy(search)`` that calls `Search.attempt` or `Search.grow` until `search.over`; everything
-that is decided about a space is decided in `default_policy`. An answer is believed if its estimated error is below the
-tolerance and the solution before it, in a smaller or another space, agrees with it to half as many digits: an estimate
-alone can be fooled by a layer that falls between the points.
+that is decided about a space is decided in `default_policy`.
+
+An answer is believed if its estimated error is below the tolerance, the solution before it, in a smaller or another
+space, agrees with it to half as many digits, and the equation holds at many more points: an estimate alone can be
+fooled by a layer or a source that falls between the points.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +20,7 @@ from jaxtyping import Float
 from scipy.optimize import minimize
 
 from pdofm._types import Key, Points, Vector
-from pdofm.assemble import Coefficients, collocate, entries, evaluate, left_values, right_values
+from pdofm.assemble import Block, collocate, entries, evaluate, left_values, right_values
 from pdofm.conditions import Periodic
 from pdofm.domain import corners
 from pdofm.errors import PdofmError, ProblemError, SolveError
@@ -55,8 +58,8 @@ MOST_DIMENSIONS = 3
 THINNEST = 1e-6
 """No layer thinner than this, relative to the domain, is looked for."""
 
-DENSE = 4000
-"""Points at which residuals are looked at to find a layer."""
+DENSE = 20_000
+"""Points in between: so many that a detail of a thousandth of an interval meets ten of them."""
 
 
 class Search:
@@ -87,14 +90,14 @@ class Search:
         self._points = problem.domain.sample(1000, "random", key=self.seed)
 
     @property
-    def out_of_time(self) -> bool:
-        """Whether the time is up, after one attempt at least."""
-        return bool(self.attempts) and time.perf_counter() - self._start > self.max_seconds
+    def time_left(self) -> float:
+        """Seconds of the budget."""
+        return self.max_seconds - (time.perf_counter() - self._start)
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached or the time is up."""
-        return self.reached or self.out_of_time
+        """Whether the tolerance is reached or, after one attempt at least, the time is up."""
+        return self.reached or (bool(self.attempts) and self.time_left < 0)
 
     def attempt(self, space: str, why: str, features: Features, sampling: str = "sobol") -> Solution | None:
         """Solve in a space and take note of it; None if that fails and something else has not."""
@@ -112,10 +115,28 @@ class Search:
         self.note(space, why, features.size, start, found.stats.rows, found.error_estimate, change)
         if self.reached:  # a policy that goes on does not lose what it has
             return found
-        self.reached = found.converged and change <= self.tol**0.5
+        self.reached = found.converged and change <= self.tol**0.5 and self.holds_in_between(found)
         if self.reached or self.best is None or _rank(found) < _rank(self.best):
             self.best = replace(found, space=space)
         return found
+
+    @cached_property
+    def in_between(self) -> tuple[Block, Float[np.ndarray, "n k"]]:
+        """Many more points inside than are ever fitted, and the right side of the equation there."""
+        layout = self.problem.layout
+        block = collocate(self.problem, DENSE, 1, sampling="random", key=self.seed)[0]
+        return block, right_values(layout, block, entries(layout, block))
+
+    def residual(self, solution: Solution) -> Float[np.ndarray, "n k"]:
+        """Left minus right side of the equation at the points in between."""
+        block, right = self.in_between
+        return left_values(self.problem.layout, solution.features, block, solution.coefficients) - right
+
+    def holds_in_between(self, solution: Solution) -> bool:
+        """Whether no detail of the data hides between the fitted points: nowhere is the equation violated by a tenth of
+        its largest right side. An equation without a right side has nothing to hide."""
+        largest = float(np.max(np.abs(self.in_between[1])))
+        return largest == 0 or bool(np.max(np.abs(self.residual(solution))) <= largest / 10)
 
     def note(
         self,
@@ -159,6 +180,14 @@ class Search:
             size *= GROWTH
         yield self.max_features
 
+    def _doubt(self, best: Solution) -> str:
+        """Why a solution is not believed although its estimate is small enough."""
+        if not best.converged:
+            return best.reason
+        if not self.holds_in_between(best):
+            return "between the fitted points the equation is violated: something is narrower than the points are dense"
+        return "no other solution agrees with it"
+
     def run(self, policy: "Policy") -> Solution:
         """Let a policy search, and say how it ended."""
         policy(self)
@@ -172,13 +201,14 @@ class Search:
         if self.reached:
             reason = f"the tolerance {self.tol:g} is reached by {chosen}"
         else:
-            budget = f"max_seconds={self.max_seconds:g}" if self.out_of_time else f"max_features={self.max_features}"
+            solved = sum(attempt.rows > 0 for attempt in self.attempts)
             reason = (
-                f"the tolerance {self.tol:g} is not reached with {budget}; the best of {len(self.attempts)} attempts, "
-                f"{chosen}, has an estimated error of {best.error_estimate:.1e}"
+                f"the tolerance {self.tol:g} is not reached with max_features={self.max_features} and max_seconds="
+                f"{self.max_seconds:g}; the best of {solved} spaces, {chosen}, has an estimated error of "
+                f"{best.error_estimate:.1e}"
             )
             if best.error_estimate <= self.tol:
-                reason += ", and no other solution agrees with it" if best.converged else f", but {best.reason}"
+                reason += f", but {self._doubt(best)}"
         return replace(best, converged=self.reached, reason=reason, attempts=tuple(self.attempts))
 
 
@@ -258,28 +288,24 @@ def find_layer(search: Search) -> Layer | None:
     residual of an unresolved layer may be anywhere.
     """
     problem, start = search.problem, time.perf_counter()
-    if problem.domain.dim > MOST_DIMENSIONS:
+    size = 2 * FIRST_SIZES.get(problem.domain.dim, 0)
+    if problem.domain.dim > MOST_DIMENSIONS or size > search.max_features:
         return None
-    size = min(2 * FIRST_SIZES[problem.domain.dim], search.max_features)
-    block = collocate(problem, DENSE, 1, sampling="random", key=search.seed)[0]
-    right = right_values(problem.layout, block, entries(problem.layout, block))
-
-    def residual(features: Features, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
-        return left_values(problem.layout, features, block, coefficients) - right
+    deadline = start + search.time_left / 2  # the other half is for solving
+    block, right = search.in_between
 
     def quality(features: Features, sampling: str = "sobol") -> float:
-        found = search.solved(features, sampling)
-        return float(np.linalg.norm(residual(features, found.coefficients)))
+        return float(np.linalg.norm(search.residual(search.solved(features, sampling))))
 
     weights = [right]
     if search.best is not None:
-        weights.append(residual(search.best.features, search.best.coefficients))
+        weights.append(search.residual(search.best))
     starts = [layer for values in weights for layer in _concentrated(problem, block.points, np.sum(values**2, axis=1))]
     starts += _everywhere(problem) if problem.domain.dim == 1 else []
     tried: list[tuple[float, Layer]] = []
 
     def try_out(layer: Layer) -> float:
-        if search.out_of_time:
+        if time.perf_counter() > deadline:
             raise TimeoutError
         tried.append((quality(layer.polynomials(size)), layer))
         return tried[-1][0]
@@ -287,7 +313,7 @@ def find_layer(search: Search) -> Layer | None:
     try:
         for layer in starts:
             try_out(layer)
-        for _, layer in sorted(tried, key=lambda each: each[0])[:3]:
+        for _, layer in sorted(tried, key=lambda each: each[0])[:2]:
             _improve(layer, try_out)
     except TimeoutError:
         pass

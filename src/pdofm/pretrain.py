@@ -155,7 +155,7 @@ def pretrain(
         raise FeaturesError(
             f"optimiser must be one of optax, such as optax.adam(1e-3); got {type(optimiser).__name__}."
         )
-    if resample and _searches_a_line(optimiser, features):
+    if resample and _searches_a_line(optimiser):
         raise FeaturesError(
             "This optimiser searches along a line and compares losses of several steps, which needs the same points in "
             "all of them. Use resample=False."
@@ -226,15 +226,17 @@ def pretrain(
     return Trained(features_now(), np.asarray(state.parameters[1], dtype=np.float64), history, reason)
 
 
-def _searches_a_line(optimiser: optax.GradientTransformation | None, features: Features) -> bool:
+def _searches_a_line(optimiser: optax.GradientTransformation | None) -> bool:
     """Whether the optimiser evaluates the loss by itself."""
     if not isinstance(optimiser, optax.GradientTransformationExtraArgs):
         return False
-    state = optimiser.init(jnp.zeros(1))
-    try:
-        optimiser.update(jnp.zeros(1), state, jnp.zeros(1))
-    except TypeError:  # value, grad or value_fn is missing
-        return True
+    some = jnp.zeros(1)
+    with jax.numpy_dtype_promotion("standard"):  # optax mixes types
+        state = optimiser.init(some)
+        try:
+            optimiser.update(some, state, some)
+        except TypeError:  # value, grad or value_fn is missing
+            return True
     return False
 
 

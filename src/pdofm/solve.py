@@ -7,7 +7,7 @@ from typing import Any
 from pdofm._types import Key
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
-from pdofm.fit import fit
+from pdofm.fit import ROUNDING, fit
 from pdofm.methods import Method
 from pdofm.policy import Policy, Search, default_policy
 from pdofm.problem import Problem
@@ -49,18 +49,23 @@ def solve(
         policy: which spaces the search tries, by default `default_policy`; ``solution.attempts`` tells what was tried,
             and why.
         max_features, max_seconds: the budget of the search: features per component, 2000 by default, and the time
-            after which nothing new is tried, by default 120.
+            after which nothing new is begun, by default 120 (an attempt that runs is not interrupted).
     """
     if tol is not None and not tol > 0:
         raise SolveError(f"tol is a relative error and must be positive; got {tol}.")
     placed = {"points": points, "boundary_points": boundary_points, "sampling": sampling}
     searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds}
     if features is None and tol is not None:
-        _refuse(placed, "belongs to features that you choose, and a search places the points of every space by itself")
+        if not ROUNDING <= tol < 1:
+            raise SolveError(
+                f"A search needs a relative error between {ROUNDING:g}, what rounding allows in float64, and 1; got "
+                f"tol={tol:g}."
+            )
+        _refuse(placed, "belongs to features that you choose: give them, too")
         budget = (2000 if max_features is None else max_features, 120.0 if max_seconds is None else max_seconds)
         solution = Search(problem, tol, method, key, *budget).run(default_policy if policy is None else policy)
     else:
-        _refuse(searched, "belongs to a search, which needs tol= and no features")
+        _refuse(searched, "belongs to a search: give tol=, and no features")
         chosen = {name: value for name, value in placed.items() if value is not None}
         solution = fit(problem, features, method=method, tol=tol, key=key, **chosen)
     if not solution.converged:
@@ -73,7 +78,7 @@ def solve(
 def _refuse(arguments: dict[str, Any], why: str) -> None:
     for name, value in arguments.items():
         if value is not None:
-            raise SolveError(f"{name}= {why}. Leave it out.")
+            raise SolveError(f"{name}= {why}; or leave it out.")
 
 
 def tune_scale(
