@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import minimize
 
 from pdofm._types import Key, Points, Vector
 from pdofm.assemble import Block, collocate, entries, evaluate, left_values, right_values
@@ -346,6 +345,8 @@ def _concentrated(problem: Problem, points: Points, weights: Vector) -> Iterator
 
 def _improve(start: Layer, quality: Callable[[Layer], float]) -> None:
     """Move, turn and widen the layer as long as its quality falls."""
+    from scipy.optimize import minimize  # slow to import, and rarely needed
+
     normal, domain = start.direction, start.problem.domain
     others = np.linalg.qr(np.column_stack([normal, np.eye(len(normal))]))[0][:, 1 : len(normal)]
     middle = (domain.lower + domain.upper) / 2
