@@ -1,5 +1,6 @@
 """Assembly against a loop over the features, in chunks, scaled, linearised; and which terms are linear."""
 
+import tracemalloc
 from functools import cache
 
 import jax
@@ -222,6 +223,61 @@ def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
     for name in ("A", "left", "right", "scales"):
         found, expected = getattr(chunked, name), getattr(whole, name)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["scalar", "system"])
+def test_a_folded_system_is_the_same_least_squares_problem(name, monkeypatch, seed):
+    problem = PROBLEMS[name]()
+    features = network(problem.domain)
+    c = coefficients(problem, features, seed)
+    blocks, whole = system_at(problem, features, c, interior=500, boundary=300)
+    monkeypatch.setattr(module, "LARGEST_MATRIX", 1)
+    folded = assemble(problem.layout, features, blocks, c, fold=True)
+    assert folded.A.shape == (c.size + 1, c.size)
+    assert len(folded.b) == len(whole.b) > len(folded.target)
+    for name in ("left", "right", "scales"):
+        np.testing.assert_array_equal(getattr(folded, name), getattr(whole, name))
+    for found, expected in (
+        (folded.A.T @ folded.A, whole.A.T @ whole.A),
+        (folded.A.T @ folded.target, whole.A.T @ whole.b),
+        (folded.target @ folded.target, whole.b @ whole.b),
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("name", "rounding"), [("poisson-square", 1e-11), ("burgers", 1e-6)])
+def test_folding_does_not_change_the_solution(name, rounding, monkeypatch):
+    """Newton's iteration stops where rounding hides further progress, by chance a little earlier or later."""
+    problem = pf.zoo.get(name)
+    features = pf.Chebyshev(problem.domain, 150)
+    whole = pf.solve(problem, features, tol=1e-1)
+    monkeypatch.setattr(module, "LARGEST_MATRIX", 1)
+    folded = pf.solve(problem, features, tol=1e-1)
+    points = problem.domain.sample(500)
+    np.testing.assert_allclose(
+        folded.coefficients, whole.coefficients, atol=rounding * np.abs(whole.coefficients).max()
+    )
+    at = tuple(points.T) if problem.layout.has_time else (points,)
+    np.testing.assert_allclose(folded(*at), whole(*at), atol=rounding * np.abs(whole(*at)).max())
+    assert folded.stats.rows == whole.stats.rows
+    assert folded.error_estimate == pytest.approx(whole.error_estimate, rel=1e-3, abs=100 * rounding)
+    for name, residual in whole.stats.residuals.items():
+        assert folded.stats.residuals[name].fitted == pytest.approx(residual.fitted, rel=1e-3, abs=rounding)
+
+
+def test_with_folding_the_memory_does_not_grow_with_the_rows(monkeypatch):
+    """40000 rows of 190 entries take 61 MB; folded, no more than the block that is reduced at once, and vectors."""
+    monkeypatch.setattr(module, "LARGEST_MATRIX", 2**20)
+    problem = pf.zoo.get("poisson-square")
+    features = pf.Chebyshev(problem.domain, 190)
+    pf.solve(problem, features, points=2000)  # what is compiled once does not count
+    tracemalloc.start()
+    solution = pf.solve(problem, features, points=40000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert solution.stats.rows > 40000
+    assert peak < 20e6
+    assert solution.errors().relative_l2 < 1e-8
 
 
 def test_no_chunk_is_larger_than_asked_for(monkeypatch):

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.polynomial.chebyshev import chebvander
+from numpy.polynomial.chebyshev import chebder, chebval, chebvander
 
 import pdofm as pf
 from pdofm.errors import DomainError, FeaturesError, UnknownNameError
+from pdofm.features import spectral
 from pdofm.features.partition import window_b
 from pdofm.features.transnet import gaussian_fields
 
@@ -256,6 +257,39 @@ def test_chebyshev_polynomials_in_one_dimension_are_those_of_numpy(degree):
     y = np.linspace(-1, 1, 33)
     found = many(pf.Chebyshev(INTERVAL, degree=degree), y[:, None] + 1)
     np.testing.assert_allclose(found, chebvander(y, degree), atol=1e-12)
+
+
+@pytest.mark.parametrize("orders", [(0, 0), (1, 0), (0, 2), (1, 1), (2, 2), (0, 4), (3, 1)])
+def test_derivatives_of_chebyshev_polynomials_are_those_of_numpy(orders, seed):
+    """Of all orders, in forward mode; on the square the reference coordinates are the coordinates."""
+    features, degree = pf.Chebyshev(SQUARE, degree=9, kind="tensor"), 9
+    points = SQUARE.sample(50, key=seed)
+    axes = (0,) * orders[0] + (1,) * orders[1]
+    found = many(pf.operators.partial(features, *axes), points)
+
+    def of_axis(axis: int) -> np.ndarray:
+        derivatives = np.array(
+            [chebval(points[:, axis], chebder(np.eye(degree + 1)[k], orders[axis])) for k in range(degree + 1)]
+        )
+        return derivatives.T
+
+    expected = np.einsum("ni,nj->nij", of_axis(0), of_axis(1)).reshape(len(points), -1)
+    order = [tuple(index) for index in spectral._indices(2, degree, "tensor")]
+    flat = [i * (degree + 1) + j for i, j in order]
+    np.testing.assert_allclose(found, expected[:, flat], rtol=1e-11, atol=1e-13 * np.abs(expected).max())
+
+
+def test_derivatives_of_polynomials_of_high_degree_keep_their_digits():
+    """At the end points T_n'(1) = n² and T_n''(1) = n² (n² - 1) / 3."""
+    features, end, n = pf.Chebyshev(pf.Interval(-1, 1), degree=200), np.array([[1.0]]), np.arange(201.0)
+    for order, expected in ((1, n**2), (2, n**2 * (n**2 - 1) / 3)):
+        found = many(pf.operators.partial(features, *(0,) * order), end)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_chebyshev_features_follow_the_precision_of_the_point():
+    features = pf.Chebyshev(SQUARE, degree=3)
+    assert features.values(jnp.zeros(2, jnp.float32)).dtype == jnp.float32
 
 
 def test_chebyshev_polynomials_in_more_dimensions_are_products(seed):

@@ -10,24 +10,28 @@ features, whatever their number.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from pdofm._types import Key, Matrix, Normals, Points, Vector
+from pdofm._types import Key, Mask, Normals, Points, Vector
 from pdofm.domain import Part
 from pdofm.errors import ProblemError
 from pdofm.features import Features
+from pdofm.lstsq import Folding
 from pdofm.problem import Problem, RightSide
 from pdofm.sampling import generator
 from pdofm.terms import Layout, LeftSide, Term, distinct
 
 Coefficients = Float[np.ndarray, "m C"]
+
+LARGEST_MATRIX = 2**28
+"""Bytes. Larger matrices are not kept in memory where the triangle will do."""
 
 CHUNK_BYTES = 2**21
 """Size of the largest block of rows that is assembled at once. Temporaries take a small multiple of it, which a core's
@@ -44,6 +48,34 @@ class Block:
     normals: Float[np.ndarray, "n s"]
 
 
+PROBED = 256
+"""So many points of every block keep their rows, to see whether the problem is linear."""
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Some points of a block and their rows (points, k, columns) of the matrix."""
+
+    points: Int[np.ndarray, " p"]
+    rows: Float[np.ndarray, "p k columns"]
+
+    @classmethod
+    def of(cls, n: int, k: int, columns: int) -> "Probe":
+        """Points that are spread over a block of n, their rows still unknown."""
+        points = spread(n, PROBED)
+        return cls(points, np.empty((len(points), k, columns)))
+
+    def take(self, here: slice, gradient: Float[np.ndarray, "n k columns"], weight: float) -> None:
+        """Keep the rows of a chunk that belong to it."""
+        mine = slice(*np.searchsorted(self.points, (here.start, here.stop)))
+        np.multiply(gradient[self.points[mine] - here.start], weight, out=self.rows[mine])
+
+
+def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
+    """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
+    return np.linspace(0, n - 1, min(count, n)).astype(int)
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """The scaled system A δ ≈ b of all blocks, and what it was made from.
@@ -51,18 +83,27 @@ class System:
     Row i of A is `scales[i]` times the gradient of the left side with respect to the coefficients, of norm equal to the
     weight of its term; ``b = scales * (right - left)``. Columns run over features first: entry ``f * C + j`` is
     component j of feature f, so that the leading columns are the space of the first features.
+
+    Of very many rows only the triangle of [A b] is there, and `folded` has its last column.
     """
 
-    A: Matrix
+    A: Float[np.ndarray, "n columns"]
     left: Vector
     right: Vector
     scales: Vector
-    rows: dict[str, slice] = field(default_factory=dict)
+    rows: dict[str, slice]
+    probes: dict[str, Probe]
+    folded: Float[np.ndarray, " n"] | None = None
 
     @property
     def b(self) -> Vector:
-        """The scaled right-hand side: minus the residual."""
+        """The scaled right-hand side of all rows: minus the residual."""
         return self.scales * (self.right - self.left)
+
+    @property
+    def target(self) -> Float[np.ndarray, " n"]:
+        """The right-hand side that belongs to the rows of A: b unless they are folded."""
+        return self.b if self.folded is None else self.folded
 
 
 def collocate(
@@ -136,7 +177,7 @@ def with_equation(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]
 
 def thinned(block: Block, count: int) -> Block:
     """The block at `count` of its points."""
-    keep = np.linspace(0, len(block.points) - 1, min(count, len(block.points))).astype(int)
+    keep = spread(len(block.points), count)
     return replace(block, points=block.points[keep], normals=block.normals[keep])
 
 
@@ -154,9 +195,9 @@ def chunks(n: int, row_bytes: int):
         yield slice(start, stop), bucket(stop - start)
 
 
-def padded(array: np.ndarray, size: int) -> Array:
+def padded(array: Float[np.ndarray, "n d"], size: int) -> Float[np.ndarray, "size d"]:
     """The array with its last row repeated up to `size` rows."""
-    return jnp.asarray(np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)]))
+    return np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)])
 
 
 @partial(jax.jit, static_argnames=("lhs", "layout"))
@@ -193,7 +234,7 @@ def _entries(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> int:
     return jax.eval_shape(left, *shapes).shape[0]
 
 
-def _right(right_side: RightSide, layout: Layout, points: Array, normals: Array) -> Array:
+def _right(right_side: RightSide, layout: Layout, points: Array | np.ndarray, normals: Array | np.ndarray) -> Array:
     return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
 
 
@@ -237,57 +278,65 @@ def check_finite(
 
 
 def assemble(
-    layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients, *, check: bool = True
+    layout: Layout,
+    features: Features,
+    blocks: Sequence[Block],
+    coefficients: Coefficients,
+    *,
+    check: bool = True,
+    fold: bool = False,
 ) -> System:
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
 
-    With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors.
+    With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors. With
+    `fold` a matrix above `LARGEST_MATRIX` is not kept: its rows are folded into a triangle as they come.
     """
     counts = [entries(layout, block) for block in blocks]
-    total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
+    total, columns = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True)), coefficients.size
+    folding = Folding(columns) if fold and 8 * total * columns > LARGEST_MATRIX else None
     # Fortran order, so that LAPACK factors it in place.
-    A = np.empty((total, coefficients.size), order="F")
+    A = np.empty((total if folding is None else 0, columns), order="F")
     left, right, scales = (np.empty(total) for _ in range(3))
-    rows, start = {}, 0
+    rows, probes, start = {}, {}, 0
     for block, k in zip(blocks, counts, strict=True):
-        first = start
-        for here, size in chunks(len(block.points), 8 * k * coefficients.size + features.working_bytes):
-            value, gradient, norm = _linearise(
-                block.term.lhs,
-                layout,
-                features,
-                jnp.asarray(coefficients),
-                padded(block.points[here], size),
-                padded(block.normals[here], size),
-            )
+        name, probe = block.term.name, Probe.of(len(block.points), k, columns)
+        rows[name], probes[name] = slice(start, start + len(block.points) * k), probe
+        right[rows[name]] = right_values(layout, block, k).reshape(-1)
+        for here, size in chunks(len(block.points), 8 * k * columns + features.working_bytes):
+            points, normals = (padded(array[here], size) for array in (block.points, block.normals))
+            value, gradient, norm = _linearise(block.term.lhs, layout, features, coefficients, points, normals)
             count = here.stop - here.start
             at = slice(start, start + count * k)
-            norm = np.asarray(norm)[:count].reshape(-1)
-            np.multiply(np.asarray(gradient)[:count].reshape(count * k, -1), block.term.weight, out=A[at])
+            gradient, norm = np.asarray(gradient)[:count], np.asarray(norm)[:count].reshape(-1)
             left[at] = np.asarray(value)[:count].reshape(-1)
             scales[at] = block.term.weight / np.where(norm == 0, 1.0, norm)
+            probe.take(here, gradient, block.term.weight)
+            flat = gradient.reshape(count * k, columns)
+            if folding is None:
+                np.multiply(flat, block.term.weight, out=A[at])
+            else:
+                folding.add(flat * block.term.weight, scales[at] * (right[at] - left[at]))
+            if check and block.term.on is not None:
+                _check_rows(block, here, k, norm == 0, np.abs(right[at] - left[at]), np.abs(right[at]))
             start = at.stop
-        rows[block.term.name] = slice(first, start)
-        right[first:start] = right_values(layout, block, k).reshape(-1)
-        if check:
-            _check_rows(block, k, left[first:start], right[first:start], A[first:start])
-        if check and not (np.isfinite(left[first:start]).all() and np.isfinite(scales[first:start]).all()):
+        if check and not (np.isfinite(left[rows[name]]).all() and np.isfinite(scales[rows[name]]).all()):
             raise ProblemError(
-                f"The left side of {block.term.name!r} is not finite at some of its points. "
+                f"The left side of {name!r} is not finite at some of its points. "
                 "Check the operator for divisions by zero or roots of negative numbers there."
             )
-    return System(A, left, right, scales, rows)
+    if folding is None:
+        return System(A, left, right, scales, rows, probes)
+    A, folded = folding.reduced()
+    return System(A, left, right, scales, rows, probes, folded)
 
 
-def _check_rows(block: Block, k: int, left: Vector, right: Vector, A: Matrix) -> None:
+def _check_rows(block: Block, here: slice, k: int, empty: Mask, gap: Vector, size: Vector) -> None:
     """A row of zeros can only hold if its data happen to be met."""
-    if block.term.on is None:
-        return
-    empty = ~A.any(axis=1) & (np.abs(right - left) > 1e-12 * np.maximum(1.0, np.abs(right)))
-    if empty.any():
-        at = block.points[np.flatnonzero(empty)[0] // k].tolist()
+    failed = empty & (gap > 1e-12 * np.maximum(1.0, size))
+    if failed.any():
+        at = block.points[here][np.flatnonzero(failed)[0] // k].tolist()
         raise ProblemError(
-            f"Condition {block.term.name!r} does not depend on the unknown at {empty.sum()} of its {len(empty)} rows, "
+            f"Condition {block.term.name!r} does not depend on the unknown at {failed.sum()} of {len(failed)} rows, "
             f"for instance at {at}, yet asks for a value. Check its part: a Neumann condition needs a normal in space."
         )
 
@@ -300,9 +349,8 @@ def _evaluate(features, coefficients: Array, points: Array) -> Array:
 def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
     """Σ cⱼ φⱼ at points, in chunks."""
     out = np.empty((len(points), coefficients.shape[1]))
-    c = jnp.asarray(coefficients)
     for here, size in chunks(len(points), 8 * max(coefficients.shape) + features.working_bytes):
-        out[here] = np.asarray(_evaluate(features, c, padded(points[here], size)))[: here.stop - here.start]
+        out[here] = np.asarray(_evaluate(features, coefficients, padded(points[here], size)))[: here.stop - here.start]
     return out
 
 
@@ -317,12 +365,22 @@ def left_values(
     layout: Layout, features: Features, block: Block, coefficients: Coefficients
 ) -> Float[np.ndarray, "n k"]:
     """The left side of a block at its points, in chunks."""
-    c, found = jnp.asarray(coefficients), []
+    found = []
     for here, size in chunks(len(block.points), 8 * coefficients.size + features.working_bytes):
         args = (padded(block.points[here], size), padded(block.normals[here], size))
-        values = _left(block.term.lhs, layout, features, c, *args)
+        values = _left(block.term.lhs, layout, features, coefficients, *args)
         found.append(np.asarray(values)[: here.stop - here.start])
     return np.concatenate(found)
+
+
+def residuals(
+    layout: Layout, features: Features, blocks: Sequence[Block], system: System, coefficients: Coefficients
+) -> Vector:
+    """Left minus right side of a linear problem; `system` was made at zero."""
+    if system.folded is None:
+        return system.left + (system.A @ coefficients.reshape(-1)) / system.scales - system.right
+    left = [left_values(layout, features, block, coefficients).reshape(-1) for block in blocks]
+    return np.concatenate(left) - system.right
 
 
 def nonlinear_terms(
@@ -333,25 +391,25 @@ def nonlinear_terms(
     coefficients: Coefficients,
     step: Coefficients | None = None,
     *,
-    count: int = 256,
+    count: int = PROBED,
 ) -> list[str]:
     """The names of the terms that are not affine in the unknown: a step from `coefficients` leaves the linearisation.
 
-    A random step if none is given; tried at `count` points that are spread over each block.
+    A random step if none is given; tried at up to `count` points that are spread over each block.
     """
     random = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
     tried = random if step is None else step
     moves = tried.reshape(-1)
     found = []
     for block in blocks:
-        some = np.linspace(0, len(block.points) - 1, min(count, len(block.points))).astype(int)
-        args = (padded(block.points[some], count), padded(block.normals[some], count))
-        moved = np.asarray(_left(block.term.lhs, layout, features, jnp.asarray(coefficients + tried), *args))
-        moved = moved[: len(some)]
-        at = (system.rows[block.term.name].start + some[:, None] * moved.shape[1] + np.arange(moved.shape[1])).reshape(
-            -1
-        )
-        moved, slope = moved.reshape(-1), system.A[at] / system.scales[at, None]
+        probe = system.probes[block.term.name]
+        which = spread(len(probe.points), count)
+        points, k = probe.points[which], probe.rows.shape[1]
+        args = (padded(array[points], count) for array in (block.points, block.normals))
+        moved = np.asarray(_left(block.term.lhs, layout, features, coefficients + tried, *args))
+        moved = moved[: len(points)].reshape(-1)
+        at = (system.rows[block.term.name].start + points[:, None] * k + np.arange(k)).reshape(-1)
+        slope = probe.rows[which].reshape(len(at), -1) / system.scales[at, None]
         expected = system.left[at] + slope @ moves
         rounding = np.abs(moved) + np.abs(system.left[at]) + np.abs(slope) @ np.abs(moves)
         if not np.max(np.abs(moved - expected)) <= 1e-10 * np.max(rounding):

@@ -105,7 +105,7 @@ class Solver:
     def _held_out(self) -> tuple[list[Block], System]:
         """The system at points that are not fitted."""
         blocks = self.prepared.other_points(self.stats.features // 2)
-        return blocks, self.setting.system(self.setting.zero(), blocks)
+        return blocks, self.setting.system(self.setting.zero(), blocks, fold=False)
 
     def solve(self, sources: Any = None, boundary: Any = None) -> Solutions:
         """The solutions for k right-hand sides.
@@ -310,7 +310,7 @@ def factor(
         prepared = prepare("factor", problem, features, points, boundary_points, sampling, key)
     setting = prepared.setting
     with clock("assemble"):
-        system = setting.system(setting.zero(), check=True)
+        system = setting.system(setting.zero(), check=True, fold=False)
         _check_linear(setting, system)
     with clock("factor"):
         factorization = (DIRECT if lstsq is None else lstsq).factor(system.A)

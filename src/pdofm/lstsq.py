@@ -8,15 +8,18 @@ equations are never formed: they square the condition number, and the feature ma
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import lapack, qr, solve_triangular, svd
 
-from pdofm._types import Matrix
+from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
+
+WELL_CONDITIONED = 1e-10
+"""Above this reciprocal condition number a triangle needs no pivoting."""
 
 Tall = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
 Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
@@ -25,18 +28,15 @@ Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
 @dataclass(frozen=True)
 class _Inverse:
     """The pseudo-inverse of a triangle, truncated to its numerical rank: an orthonormal basis of the range that is
-    kept, and how coordinates in it become a solution."""
+    kept (None: the identity, everything is), and how coordinates in it become a solution."""
 
-    rotation: Matrix
+    rank: int
+    rotation: Matrix | None
     finish: Callable[[np.ndarray], np.ndarray]
     condition: float
 
-    @property
-    def rank(self) -> int:
-        return self.rotation.shape[1]
-
     def apply(self, y: np.ndarray) -> np.ndarray:
-        return self.finish(self.rotation.T @ y)
+        return self.finish(y if self.rotation is None else self.rotation.T @ y)
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,7 @@ class LeastSquares(ABC):
             raise SolveError(
                 "The least-squares matrix has entries that are not finite. Check the operator and the features."
             )
-        work = int(lapack.dgeqrf_lwork(rows, columns)[0])
-        reflectors, tau, _, info = lapack.dgeqrf(A, lwork=work, overwrite_a=overwrite)
-        _check(info, "dgeqrf")
+        reflectors, tau = _triangularise(A, overwrite=overwrite)
         triangle = np.triu(reflectors[:columns])
         # Columns of very different size would hide small but independent ones below rcond; the norms of R's columns are
         # those of A's.
@@ -87,17 +85,20 @@ class SVD(LeastSquares):
         def finish(y: np.ndarray) -> np.ndarray:
             return right @ (y.T / kept).T
 
-        return _Inverse(left[:, :rank], finish, float(singular[0] / singular[rank - 1]))
+        return _Inverse(rank, left[:, :rank], finish, float(singular[0] / singular[rank - 1]))
 
 
 class QR(LeastSquares):
     """QR with column pivoting and a complete orthogonal decomposition (the semantics of LAPACK's gelsy).
 
-    Several times cheaper than the SVD of the triangle, and on feature matrices slightly more accurate. Its condition
-    number is an estimate.
+    Several times cheaper than the SVD of the triangle, and on feature matrices slightly more accurate. A triangle that
+    is so well conditioned that nothing can be dropped is left as it is. Its condition number is an estimate.
     """
 
     def invert(self, triangle: Matrix) -> _Inverse:
+        reciprocal, _ = lapack.dtrcon(triangle)
+        if reciprocal > max(WELL_CONDITIONED, len(triangle) * self.rcond):
+            return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
         q, r, pivots = qr(triangle, pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
@@ -105,15 +106,13 @@ class QR(LeastSquares):
         z, upper = (None, r) if full else qr(r[:rank].T, mode="economic", check_finite=False)
 
         def finish(y: np.ndarray) -> np.ndarray:
-            if z is None:
-                solved = solve_triangular(upper, y, check_finite=False)
-            else:  # r[:rank] = upperᵀ zᵀ, whose smallest solution lies in the span of z
-                solved = z @ solve_triangular(upper, y, trans="T", check_finite=False)
+            # r[:rank] = upperᵀ zᵀ has its smallest solution in the span of z.
+            solved = _back_substitute(upper, y) if z is None else z @ _back_substitute(upper, y, trans=1)
             c = np.empty_like(solved)
             c[pivots] = solved
             return c
 
-        return _Inverse(q[:, :rank], finish, float(diagonal[0] / diagonal[rank - 1]))
+        return _Inverse(rank, q[:, :rank], finish, float(diagonal[0] / diagonal[rank - 1]))
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,9 @@ class Factorization:
         work = int(lapack.dorgqr(self.reflectors, self.tau, lwork=-1)[1][0])
         q, _, info = lapack.dorgqr(self.reflectors, self.tau, lwork=work)
         _check(info, "dorgqr")
-        return Explicit(np.asfortranarray(q @ self.inverse.rotation), self.inverse.finish, self.scale)
+        rotation = self.inverse.rotation
+        basis = q if rotation is None else np.asfortranarray(q @ rotation)
+        return Explicit(basis, self.inverse.finish, self.scale)
 
     def project(self, b: Tall) -> Short:
         """The first entries of Qᵀb: all of b that the solution depends on."""
@@ -174,8 +175,11 @@ class Factorization:
         c = np.zeros_like(projected)
         if columns == 0:
             return c
-        inverse = self.method.invert(np.ascontiguousarray(self.triangle[:columns, :columns]))
-        c[:columns] = (inverse.apply(projected[:columns]).T / self.scale[:columns]).T
+        leading = np.asfortranarray(self.triangle[:columns, :columns])
+        # Leaving out columns does not make the condition worse.
+        well = self.inverse.rotation is None
+        solve = partial(_back_substitute, leading) if well else self.method.invert(leading).apply
+        c[:columns] = (solve(projected[:columns]).T / self.scale[:columns]).T
         return c
 
 
@@ -190,6 +194,54 @@ class Explicit:
     def solve(self, b: Float[np.ndarray, "rows sides"]) -> Float[np.ndarray, "cols sides"]:
         """The least-squares solutions."""
         return self.finish(self.basis.T @ b) / self.scale[:, None]
+
+
+class Folding:
+    """min ‖A c - b‖ with rows that come in blocks and are not kept: each block is folded into the triangle of [A b].
+
+    Whatever the number of rows, it takes the memory of `BLOCK` times as many rows as columns. The reduced problem has
+    the same solutions and the same residual norm.
+    """
+
+    BLOCK = 8
+
+    def __init__(self, columns: int):
+        self._held = columns + 1
+        self._stack = np.zeros(((1 + self.BLOCK) * self._held, self._held), order="F")
+        self._filled = self._held  # the triangle comes first; it is still zero
+
+    def add(self, A: Matrix, b: Vector) -> None:
+        """Take rows of A and their right side."""
+        done = 0
+        while done < len(A):
+            take = min(len(A) - done, len(self._stack) - self._filled)
+            new = slice(self._filled, self._filled + take)
+            self._stack[new, :-1], self._stack[new, -1] = A[done : done + take], b[done : done + take]
+            self._filled, done = new.stop, done + take
+            if self._filled == len(self._stack):
+                self._fold()
+
+    def _fold(self) -> None:
+        reflectors, _ = _triangularise(self._stack[: self._filled], overwrite=True)
+        self._stack[: self._held] = np.triu(reflectors[: self._held])
+        self._filled = self._held
+
+    def reduced(self) -> tuple[Float[np.ndarray, "held cols"], Float[np.ndarray, " held"]]:
+        """A matrix with one row more than columns and its right side."""
+        self._fold()
+        return self._stack[: self._held, :-1].copy(order="F"), self._stack[: self._held, -1].copy()
+
+
+def _triangularise(A: Matrix, *, overwrite: bool) -> tuple[Matrix, Float[np.ndarray, " cols"]]:
+    """Householder QR as LAPACK has it: reflectors below R, and their factors."""
+    work = int(lapack.dgeqrf_lwork(*A.shape)[0])
+    reflectors, tau, _, info = lapack.dgeqrf(A, lwork=work, overwrite_a=overwrite)
+    _check(info, "dgeqrf")
+    return reflectors, tau
+
+
+def _back_substitute(upper: Matrix, y: np.ndarray, trans: Literal[0, 1] = 0) -> np.ndarray:
+    return solve_triangular(upper, y, trans=trans, check_finite=False)
 
 
 def _check(info: int, routine: str) -> None:

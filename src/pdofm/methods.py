@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from pdofm.assemble import Block, Coefficients, System, assemble, evaluate, nonlinear_terms, thinned, with_equation
+from pdofm.assemble import (
+    Block,
+    Coefficients,
+    System,
+    assemble,
+    evaluate,
+    nonlinear_terms,
+    residuals,
+    thinned,
+    with_equation,
+)
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.lstsq import QR, Factorization, LeastSquares
@@ -55,11 +65,17 @@ class Setting:
     blocks: Sequence[Block]
 
     def system(
-        self, coefficients: Coefficients, blocks: Sequence[Block] | None = None, *, check: bool = False
+        self,
+        coefficients: Coefficients,
+        blocks: Sequence[Block] | None = None,
+        *,
+        check: bool = False,
+        fold: bool = True,
     ) -> System:
-        """The linearised system at `coefficients`; with `check`, errors for values that are not finite."""
+        """The linearised system at `coefficients`; with `check`, errors for values that are not finite; without `fold`
+        all rows are there, however many."""
         blocks = self.blocks if blocks is None else blocks
-        return assemble(self.problem.layout, self.features, blocks, coefficients, check=check)
+        return assemble(self.problem.layout, self.features, blocks, coefficients, check=check, fold=fold)
 
     def zero(self) -> Coefficients:
         """Coefficients of the zero function."""
@@ -101,10 +117,9 @@ class Linear(Method):
     def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
         _refuse(setting, nonlinear)
         factorization = self.lstsq.factor(system.A)
-        projected = factorization.project(system.b)
-        c = factorization.finish(projected)
-        residual = system.left + (system.A @ c) / system.scales - system.right
-        c = c.reshape(setting.zero().shape)
+        projected = factorization.project(system.target)
+        c = factorization.finish(projected).reshape(setting.zero().shape)
+        residual = residuals(setting.problem.layout, setting.features, setting.blocks, system, c)
         # A nonlinearity may only show at the size, and in the region, of the solution.
         _refuse(setting, setting.nonlinear_terms(system, setting.zero(), c))
         return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve")
@@ -242,7 +257,7 @@ def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system:
         # Solve for the new coefficients, not for the step: A c_new ≈ b + A c. Where features are nearly dependent the
         # smallest solution is taken, and smallest steps would add up to coefficients so large that the residual drowns
         # in rounding.
-        projected = factorization.project(system.b) + factorization.multiply(c.reshape(-1))
+        projected = factorization.project(system.target) + factorization.multiply(c.reshape(-1))
         moved = advance(c, factorization.finish(projected).reshape(c.shape), system)
         if moved is None:
             reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"

@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
@@ -111,11 +110,13 @@ class Expansion(ABC):
     def gradient(self, *points: Any) -> np.ndarray:
         """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
         z, single = points_of(self.problem, points)
-        layout, c = self.problem.layout, jnp.asarray(self.coefficients)
+        layout = self.problem.layout
         row_bytes = 8 * self.coefficients.size * self.problem.domain.dim + self.features.working_bytes
         values = np.concatenate(
             [
-                np.asarray(_gradients(layout, self.features, c, padded(z[here], size)))[: here.stop - here.start]
+                np.asarray(_gradients(layout, self.features, self.coefficients, padded(z[here], size)))[
+                    : here.stop - here.start
+                ]
                 for here, size in chunks(len(z), row_bytes)
             ]
         )

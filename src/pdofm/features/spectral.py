@@ -1,5 +1,7 @@
 """Polynomials and trigonometric functions: the classical spaces, as comparators and for smooth solutions."""
 
+import functools
+import operator
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import product
@@ -56,22 +58,61 @@ def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], i
     return found
 
 
-def _chebyshev(y: Point, highest: int) -> Float[Array, "n d"]:
-    """T₀ … T_highest at each coordinate, by the recurrence: a loop that compiles in no time whatever its length."""
+def _tables(y: Point, highest: int, order: int) -> Float[Array, "n k d"]:
+    """The derivatives of orders 0 … `order` of T₀ … T_highest at each coordinate, by their recurrence: a loop that
+    compiles in no time whatever its length.
+    """
+    lift = 2 * jnp.arange(1, order + 1, dtype=y.dtype)[:, None]
 
     def step(last: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
-        return (last[1], 2 * y * last[1] - last[0]), last[0]
+        before, now = last
+        following = (2 * y[None] * now - before).at[1:].add(lift * now[:-1])
+        return (now, following), before
 
-    return jax.lax.scan(step, (jnp.ones_like(y), y), None, length=highest + 1)[1]
+    first = jnp.zeros((order + 1, y.size), y.dtype).at[0].set(1.0)
+    second = jnp.concatenate([y[None], first])[: order + 1]
+    return jax.lax.scan(step, (first, second), None, length=highest + 1)[1]
 
 
 def products(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
-    """The products of Chebyshev polynomials of these degrees per axis."""
-    polynomials = _chebyshev(y, int(indices.max()))
-    out = polynomials[indices[:, 0], 0]
-    for axis in range(1, indices.shape[1]):
-        out = out * polynomials[indices[:, axis], axis]
-    return out
+    """The products of Chebyshev polynomials of these degrees per axis.
+
+    Their derivatives are products of the polynomials' own derivatives, one order per axis. Said so, they cost small
+    matrix products and no automatic differentiation; to second order all of them share one table.
+    """
+    dim = indices.shape[1]
+    return _derivative(indices, (0,) * dim, y, _tables(jax.lax.stop_gradient(y), int(indices.max()), 2))
+
+
+def _derivative(
+    indices: Int[np.ndarray, "m d"], orders: tuple[int, ...], y: Point, tables: Float[Array, "n k d"]
+) -> FeatureValues:
+    """The derivative of the products of these orders per axis."""
+    highest = int(indices.max())
+    if max(orders) >= tables.shape[1]:
+        tables = _tables(jax.lax.stop_gradient(y), highest, 2 * max(orders))
+
+    @jax.custom_jvp
+    def value(y: Point, tables: Array) -> Array:
+        if len(orders) == 1:
+            return tables[:, orders[0], 0]
+        # A product with columns of the identity picks entries, and is much faster than to gather them.
+        picked = (
+            tables[:, k, axis] @ np.eye(highest + 1, dtype=y.dtype)[:, indices[:, axis]]
+            for axis, k in enumerate(orders)
+        )
+        return functools.reduce(operator.mul, picked)
+
+    @value.defjvp
+    def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+        (y, tables), (direction, _) = primals, tangents
+        slopes = (
+            direction[axis] * _derivative(indices, (*orders[:axis], orders[axis] + 1, *orders[axis + 1 :]), y, tables)
+            for axis in range(len(orders))
+        )
+        return value(y, tables), functools.reduce(operator.add, slopes)
+
+    return value(y, tables)
 
 
 class Chebyshev(Features):
