@@ -14,7 +14,8 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *("version", "_types", "errors", "sampling", "operators", "metrics", "domain", "terms", "conditions", "problem"),
+    *("version", "_types", "errors", "sobol", "sampling", "operators", "metrics"),
+    *("domain", "terms", "conditions", "problem"),
     *(
         "lstsq",
         "features",
@@ -170,9 +171,9 @@ def slow_errors(module: Module) -> Iterator[str]:
         if not one.lazy:
             yield f"{one} at module level; import {slow} inside the function that needs it"
         elif slow == "matplotlib" and not (
-            module.name == "plot" or (module.layer == "experiments" and "figure" in module.name)
+            module.name == "plot" or (module.layer in APPLICATIONS and "figure" in module.name)
         ):
-            yield f"{one}; only plot, and the figures of experiments, use matplotlib"
+            yield f"{one}; only plot, and the figures of experiments and benchmarks, use matplotlib"
 
 
 MODULES = read_package()

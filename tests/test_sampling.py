@@ -3,9 +3,11 @@
 import jax
 import numpy as np
 import pytest
+from scipy.stats import qmc
 
 from pdofm.errors import DomainError, UnknownNameError
-from pdofm.sampling import KINDS, cluster, draw, generator, unit_points
+from pdofm.sampling import KINDS, _source, cluster, draw, generator, unit_points
+from pdofm.sobol import Sobol
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -41,6 +43,31 @@ def test_the_same_key_gives_the_same_points_and_another_key_others(kind):
     first, again, other = (unit_points(20, 2, kind, generator(key)) for key in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert kind == "grid" or not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("dim", range(1, 13))
+def test_sobol_points_are_those_of_scipy(dim, seed):
+    """Block after block; beyond ten dimensions they come from there."""
+    ours = _source(dim, "sobol", np.random.default_rng(seed))
+    theirs = qmc.Sobol(dim, scramble=True, bits=30, rng=np.random.default_rng(seed))
+    for n in (16, 16, 32, 64):
+        np.testing.assert_array_equal(ours(n), theirs.random(n) + 2.0**-31)
+
+
+def test_sobol_points_fill_every_dyadic_box():
+    """Of 2^k points in two dimensions each of the 2^k boxes of the same size has one, whatever their shape."""
+    points = unit_points(64, 2, "sobol", generator(5))
+    for k in range(7):
+        cells = np.floor(points * [2**k, 2 ** (6 - k)]).astype(int)
+        assert len({tuple(cell) for cell in cells}) == 64
+
+
+@pytest.mark.parametrize("n", [3, 8, 2**31])
+def test_sobol_points_come_in_whole_blocks(n):
+    sequence = Sobol(2, np.random.default_rng(0))
+    sequence(4)
+    with pytest.raises(ValueError, match=r"not a block of a sequence"):
+        sequence(n)
 
 
 def test_sobol_points_integrate_better_than_random_ones():

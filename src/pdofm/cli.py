@@ -152,18 +152,24 @@ def reproduce(
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help="Benchmarks to run; all of them if omitted.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the picture of accuracy.")] = None,
 ) -> None:
     """Measure speed as ratios within one run."""
     from pdofm import bench as benches
 
-    with console.status("measuring"):
-        rows = benches.run(names or [])
+    with console.status("measuring") as status:
+        report = benches.run(names or [], lambda what: status.update(f"measuring: {what}"))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "bench.json").write_text(json.dumps(_finite(report.as_json()), indent=1) + "\n")
+        if report.runs:
+            benches.plot(report.runs, out / "accuracy.png")
     if as_json:
-        print(json.dumps(benches.as_json(rows)))
+        print(json.dumps(_finite(report.as_json())))
         return
-    table = Table("benchmark", "case", "seconds", "ratio", "against")
-    for row in rows:
-        table.add_row(row.bench, row.case, f"{row.seconds:.4f}", f"{row.ratio:.2f}", row.against)
+    table = Table("benchmark", "case", "measured", "ratio", "against")
+    for row in report.rows:
+        table.add_row(row.bench, row.case, f"{row.value:.4g} {row.unit}", f"{row.ratio:.3g}", row.against)
     Console().print(table)
 
 

@@ -9,10 +9,12 @@ at once, contracted with ``c``; the derivative of an operator with respect to ``
 forward pass (see `pdofm.assemble`).
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -21,7 +23,7 @@ from pdofm.errors import ProblemError
 Function = Callable[..., Array]
 
 
-def _along(u: Function, direction: Array, argument: int = 0) -> Function:
+def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Function:
     """The derivative of u along a direction of one of its arguments."""
 
     def derivative(*args: Array) -> Array:
@@ -77,9 +79,11 @@ def laplacian(u: Function) -> Function:
     """The Laplacian Σ ∂²u/∂xᵢ², of each component for a vector u."""
 
     def sum_of_second_derivatives(x: Array, *rest: Array) -> Array:
-        def second(v: Array) -> Array:
+        def second(v: Array | np.ndarray) -> Array:
             return _along(_along(u, v), v)(x, *rest)
 
+        if x.size <= 2:  # one after the other: no transposed copies; with more axes the code would grow too long
+            return functools.reduce(jnp.add, (second(v) for v in np.eye(x.size)))
         return jnp.sum(jax.vmap(second)(jnp.eye(x.size, dtype=x.dtype)), axis=0)
 
     return sum_of_second_derivatives

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from pdofm._types import Points
 from pdofm.errors import DomainError, unknown_name
+from pdofm.sobol import BITS, MOST_DIMENSIONS, Sobol
 
 UnitPoints = Float[np.ndarray, "_ _"]
 """Points of the unit cube; they need not be as many, or have as many coordinates, as what they are mapped to."""
@@ -127,11 +128,15 @@ def _source(dim: int, kind: str, rng: np.random.Generator) -> Callable[[int], Po
     """A function that gives the next n points of the cube; the first n must be a power of two."""
     if kind == "random":
         return lambda n: np.maximum(rng.random((n, dim)), 2.0**-54)
-    from scipy.stats import qmc
-
-    sobol = qmc.Sobol(dim, scramble=True, bits=30, rng=rng)
     # The points are multiples of 2**-30; half of that moves them off the faces of the cube.
-    return lambda n: sobol.random(n) + 2.0**-31
+    sobol = Sobol(dim, rng) if dim <= MOST_DIMENSIONS else _sobol_of_scipy(dim, rng)
+    return lambda n: sobol(n) + 2.0 ** -(BITS + 1)
+
+
+def _sobol_of_scipy(dim: int, rng: np.random.Generator) -> Callable[[int], Points]:
+    from scipy.stats import qmc  # slow to import
+
+    return qmc.Sobol(dim, scramble=True, bits=BITS, rng=rng).random
 
 
 def _grid(cells: int, dim: int) -> Points:

@@ -1,62 +1,23 @@
-"""Speed, as ratios that are measured in one run, never as seconds alone."""
+"""The phases of a solve, each against the least that it could cost."""
 
-import os
-import platform
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.linalg import lapack
+from scipy.linalg import lapack, lstsq
 
 import pdofm as pf
 from pdofm.assemble import assemble, collocate, evaluate
-from pdofm.errors import unknown_name
+from pdofm.bench.timing import Row, median_seconds, products
 from pdofm.features.trigonometry import cos, sin
 
-REPEATS = 15
+_SQUARE = pf.Box([-1, -1], [1, 1])
 
-
-@dataclass(frozen=True)
-class Row:
-    """One measurement: `seconds` of the task, `reference` seconds of what it is compared with, both medians."""
-
-    bench: str
-    case: str
-    against: str
-    seconds: float
-    reference: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times the reference the task takes."""
-        return self.seconds / self.reference
-
-
-def median_seconds(*tasks: Callable[[], Any], repeats: int = REPEATS) -> list[float]:
-    """Median seconds of each task; the tasks take turns, so that a change of the machine's speed meets all of them."""
-    for task in tasks:
-        jax.block_until_ready(task())
-    seconds = np.empty((repeats, len(tasks)))
-    for turn in range(repeats):
-        for i, task in enumerate(tasks):
-            start = time.perf_counter()
-            jax.block_until_ready(task())
-            seconds[turn, i] = time.perf_counter() - start
-    return np.median(seconds, axis=0).tolist()
-
-
-def _products(rows: int, width: int, dtype: Any = np.float64) -> Callable[[], Any]:
-    """One product (rows, width) x (width, width)."""
-    rng = np.random.default_rng(0)
-    a, b = (jnp.asarray(rng.standard_normal((n, width)), dtype) for n in (rows, width))
-    product = jax.jit(lambda a, b: a @ b)
-    return lambda: product(a, b)
+LOOPED = 4
+"""Of 500 features so many are assembled one by one; the time of all is that many times longer."""
 
 
 def bench_assembly() -> list[Row]:
@@ -66,12 +27,51 @@ def bench_assembly() -> list[Row]:
     the same at all points), the second one values, two first derivatives and the Laplacian (4 n rows).
     """
     features = pf.NetworkFeatures(_SQUARE, width=500, depth=2)
-    task, reference = median_seconds(_assembly(features), _products(5 * 1024, 500))
-    rows = [Row("assembly", "Laplacian, 1024 x 500, depth 2", "bare float64 GEMMs", task, reference)]
+    task, reference = median_seconds(_assembly(features), products(5 * 1024, 500))
+    case = "Laplacian, 1024 x 500, depth 2"
+    rows = [Row("assembly", case, "bare float64 GEMMs", task, reference)]
+    for how, compiled in (("compiled", True), ("operation by operation", False)):
+        (loop,) = median_seconds(_loop(features, compiled), repeats=2)
+        rows.append(Row("assembly", case, f"one feature after the other, {how}", task, loop * 500 / LOOPED))
     x = jnp.linspace(-30, 30, 2**20)
     ours, plain = (jax.jit(lambda x, pair=pair: [f(x) for f in pair]) for pair in ((sin, cos), (jnp.sin, jnp.cos)))
     task, reference = median_seconds(lambda: ours(x), lambda: plain(x))
     return [*rows, Row("assembly", "sine and cosine of 2^20 numbers", "those of XLA", task, reference)]
+
+
+def _loop(features: pf.NetworkFeatures, compiled: bool) -> Callable[[], Any]:
+    """Columns of the matrix of the Laplacian as a tape of reverse-mode derivatives gives them: a gradient of the sum of
+    one feature over all points, then the gradient of each of its entries, feature after feature."""
+    points = jnp.asarray(_SQUARE.sample(1024))
+
+    def column(j: int) -> Array:
+        def feature(x: Array) -> Array:
+            return jnp.sum(jax.vmap(features)(x)[:, j])
+
+        def slope(x: Array, axis: int) -> Array:
+            return jnp.sum(jax.grad(feature)(x)[:, axis])
+
+        return jnp.add(*(jax.grad(slope)(points, axis)[:, axis] for axis in range(2)))
+
+    of_feature = jax.jit(column) if compiled else column
+    return lambda: [of_feature(j) for j in range(LOOPED)]
+
+
+def bench_lstsq() -> list[Row]:
+    """Least squares with a matrix of 1024 x 500: of network features, whose condition number is beyond float64, and of
+    polynomials, which are well conditioned; factored and solved for one right-hand side."""
+    rows = []
+    for name, features in (
+        ("network", pf.NetworkFeatures(_SQUARE, width=500, depth=2)),
+        ("polynomials", pf.Chebyshev(_SQUARE, 500)),
+    ):
+        A = _assembly(features)()
+        b = np.cos(np.arange(len(A)))
+        task, reference = median_seconds(
+            lambda A=A, b=b: pf.QR().factor(A).solve(b), lambda A=A, b=b: lstsq(A, b, 1e-15, lapack_driver="gelsy")
+        )
+        rows.append(Row("lstsq", f"{name}, {A.shape[0]} x {A.shape[1]}", "LAPACK gelsy", task, reference))
+    return rows
 
 
 def bench_training() -> list[Row]:
@@ -91,8 +91,8 @@ def bench_training() -> list[Row]:
         training(1.0, "float32"),
         training(0.0, "float32"),
         training(1.0, "float64"),
-        _products(18 * 1024, 500, np.float32),
-        _products(16 * 1024, 500, np.float32),
+        products(18 * 1024, 500, np.float32),
+        products(16 * 1024, 500, np.float32),
         repeats=5,
     )
     orthogonal, plain, double = (seconds / 20 for seconds in steps)
@@ -121,25 +121,6 @@ def bench_partition() -> list[Row]:
     return rows
 
 
-def bench_corner() -> list[Row]:
-    """The singular solution r^(2/3) sin(2θ/3) on the L: smooth features with the singular function added, whole
-    solve."""
-    lshape = _SQUARE - pf.Box([0, 0], [1, 1])
-
-    def corner(x: Array) -> Array:
-        square, angle = jnp.sum(x**2), jnp.mod(jnp.arctan2(x[1], x[0]) - jnp.pi / 2, 2 * jnp.pi)
-        return jnp.where(square > 0, square, 1.0) ** (1 / 3) * jnp.sin(2 * angle / 3) * jnp.where(square > 0, 1.0, 0.0)
-
-    problem = pf.Problem(
-        lshape, lambda u, x: -pf.laplacian(u)(x), source=0.0, conditions=[pf.Dirichlet(corner)], exact=corner
-    )
-    basis = pf.Concatenate(pf.Chebyshev(lshape, 30), pf.Functions(lshape, [corner]))
-    error = pf.solve(problem, basis).errors().relative_l2
-    task, reference = median_seconds(lambda: pf.solve(problem, basis).coefficients, _products(5 * 1024, 500))
-    case = f"{basis.size} features, relative L2 error {error:.0e}"
-    return [Row("corner", case, "bare GEMMs of 1024 x 500", task, reference)]
-
-
 def bench_transfer() -> list[Row]:
     """Features of the square, 500 of a residual network of depth 2, for other sources and for other domains.
 
@@ -162,17 +143,14 @@ def bench_transfer() -> list[Row]:
         inside, total = len(there.points["equation"]), there.stats.rows
         tall = np.asfortranarray(np.random.default_rng(0).standard_normal((total, 500)))
         work = int(lapack.dgeqrf_lwork(total, 500)[0])
-        task, products, qr = median_seconds(
+        task, multiply, qr = median_seconds(
             lambda elsewhere=elsewhere: pf.factor(elsewhere, features).solve().coefficients,
-            _products(5 * inside + 2 * (total - inside), 500),
+            products(5 * inside + 2 * (total - inside), 500),
             lambda tall=tall, work=work: lapack.dgeqrf(tall, lwork=work),
             repeats=7,
         )
-        rows.append(Row("transfer", f"{name} with features of the square", "bare GEMMs and QR", task, products + qr))
+        rows.append(Row("transfer", f"{name} with features of the square", "bare GEMMs and QR", task, multiply + qr))
     return rows
-
-
-_SQUARE = pf.Box([-1, -1], [1, 1])
 
 
 def _assembly(features: pf.Features) -> Callable[[], Any]:
@@ -186,38 +164,3 @@ def _evaluation(features: pf.Features) -> Callable[[], Any]:
     """The values of a function in the space at 4096 points of the square."""
     points, ones = _SQUARE.sample(4096), np.ones((features.size, 1))
     return lambda: evaluate(features, ones, points)
-
-
-BENCHES: dict[str, Callable[[], list[Row]]] = {
-    "assembly": bench_assembly,
-    "training": bench_training,
-    "partition": bench_partition,
-    "corner": bench_corner,
-    "transfer": bench_transfer,
-}
-
-
-def run(names: list[str]) -> list[Row]:
-    """The rows of the named benchmarks, all of them for ``["all"]`` or an empty list."""
-    chosen = list(BENCHES) if not names or names == ["all"] else names
-    for name in chosen:
-        if name not in BENCHES:
-            raise unknown_name("benchmark", name, BENCHES)
-    return [row for name in chosen for row in BENCHES[name]()]
-
-
-def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
-    packages = ("pdofm", "jax", "numpy", "scipy")
-    return {
-        "python": platform.python_version(),
-        "system": platform.system(),
-        "processor": platform.machine(),
-        "cores": os.cpu_count(),
-        **{name: version(name) for name in packages},
-    }
-
-
-def as_json(rows: list[Row]) -> dict[str, Any]:
-    """The rows and the machine, ready for json.dumps."""
-    return {"machine": machine(), "rows": [asdict(row) | {"ratio": row.ratio} for row in rows]}

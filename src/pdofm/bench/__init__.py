@@ -1,0 +1,76 @@
+"""Speed, as ratios that are measured in one run, never as seconds alone."""
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from pdofm.bench.accuracy import Run, compare, installed, race
+from pdofm.bench.figure import plot
+from pdofm.bench.growth import bench_growth
+from pdofm.bench.phases import bench_assembly, bench_lstsq, bench_partition, bench_training, bench_transfer
+from pdofm.bench.start import bench_start
+from pdofm.bench.timing import Row
+from pdofm.errors import unknown_name
+
+__all__ = ["BENCHES", "NAMES", "Report", "Row", "Run", "machine", "plot", "run"]
+
+BENCHES: dict[str, Callable[[], list[Row]]] = {
+    "assembly": bench_assembly,
+    "training": bench_training,
+    "lstsq": bench_lstsq,
+    "partition": bench_partition,
+    "transfer": bench_transfer,
+    "start": bench_start,
+    "growth": bench_growth,
+}
+NAMES = (*BENCHES, "accuracy")
+
+
+@dataclass
+class Report:
+    """Ratios, and every run of the contest behind those of "accuracy"."""
+
+    rows: list[Row] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it and the machine, ready for json.dumps."""
+        return {
+            "machine": machine(),
+            "rows": [asdict(row) | {"ratio": row.ratio} for row in self.rows],
+            "runs": [asdict(run) for run in self.runs],
+        }
+
+
+def run(names: list[str], show: Callable[[str], None] = lambda _: None) -> Report:
+    """The named benchmarks, all of them for ``["all"]`` or an empty list; `show` is told what is being measured."""
+    chosen = list(NAMES) if not names or names == ["all"] else names
+    for name in chosen:
+        if name not in NAMES:
+            raise unknown_name("benchmark", name, NAMES)
+    report = Report()
+    for name in chosen:
+        show(name)
+        if name == "accuracy":
+            report.runs = race(show=show)
+            report.rows += compare(report.runs)
+        else:
+            report.rows += BENCHES[name]()
+    return report
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured on."""
+    packages = {name: version(name) for name in ("pdofm", "jax", "numpy", "scipy")}
+    for contender in installed().values():
+        packages |= contender
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        **packages,
+    }

@@ -1,0 +1,94 @@
+"""Time to accuracy: the same problems by this package and by others, each in processes of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+from pdofm.bench.contenders import PROBLEMS
+from pdofm.bench.timing import Row
+
+CONTENDERS = {
+    "pdofm": "pdofm",
+    "ngsolve": "NGSolve",
+    "scikit_fem": "scikit-fem",
+    "pyrfm": "pyRFM",
+    "deepxde": "DeepXDE",
+}
+"""Modules in `pdofm.bench.contenders`, and what they are called in tables."""
+
+TARGET = 1e-9
+
+
+@dataclass(frozen=True)
+class Run:
+    """One level of one contender: seconds, all work included, and the relative L2 error that they buy."""
+
+    contender: str
+    problem: str
+    level: str
+    seconds: float
+    error: float
+
+
+def installed() -> dict[str, dict[str, str]]:
+    """The contenders whose packages are here, with their versions."""
+    found = {}
+    for name in CONTENDERS:
+        try:
+            found[name] = {each: version(each) for each in import_module(f"pdofm.bench.contenders.{name}").PACKAGES}
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def race(
+    problems: Sequence[str] = PROBLEMS,
+    contenders: Sequence[str] | None = None,
+    show: Callable[[str], None] = lambda _: None,
+) -> list[Run]:
+    """All levels of all contenders that are installed."""
+    runs = []
+    for problem in problems:
+        for name in installed() if contenders is None else contenders:
+            show(f"{problem}, {CONTENDERS[name]}")
+            environment = os.environ | import_module(f"pdofm.bench.contenders.{name}").ENVIRONMENT
+            command = [sys.executable, "-m", "pdofm.bench.contest", name, problem]
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+            # Some packages print on standard output: ours is the last line.
+            levels = json.loads(done.stdout.splitlines()[-1])
+            runs += [Run(CONTENDERS[name], problem, **level) for level in levels]
+    return runs
+
+
+def compare(runs: Sequence[Run]) -> list[Row]:
+    """This package against each of the others, problem by problem: the cheapest levels that reach `TARGET`, or, where
+    the other one does not reach it, its smallest error."""
+    rows = []
+    for problem in dict.fromkeys(run.problem for run in runs):
+        here = [run for run in runs if run.problem == problem]
+        for other in dict.fromkeys(run.contender for run in here if run.contender != "pdofm"):
+            theirs, ours = ([run for run in here if run.contender == name] for name in (other, "pdofm"))
+            target = max(TARGET, min(run.error for run in theirs))
+            mine, their = cheapest(ours, target), cheapest(theirs, target)
+            if mine is None or their is None:
+                best = min(run.error for run in ours)
+                rows.append(
+                    Row("accuracy", f"{problem}: not reached, {best:.0e}", f"{other} {target:.0e}", float("nan"), 1.0)
+                )
+                continue
+            case = f"{problem}: {mine.level}, error {mine.error:.0e}"
+            rows.append(
+                Row("accuracy", case, f"{other}, {their.level}, {their.error:.0e}", mine.seconds, their.seconds)
+            )
+    return rows
+
+
+def cheapest(runs: Sequence[Run], target: float) -> Run | None:
+    """The fastest run with an error of at most `target`."""
+    reached = [run for run in runs if run.error <= target]
+    return min(reached, key=lambda run: run.seconds, default=None)

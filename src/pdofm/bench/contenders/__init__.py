@@ -1,0 +1,32 @@
+"""Ways to solve the same problems: this package and others that a user could take instead, each at its best.
+
+Every module here has `PACKAGES`, whose versions are reported; `ENVIRONMENT`, the variables that its process starts
+with; and ``levels(problem)``, from cheap to accurate. The other packages are an optional extra: ``pip install
+'pdofm[peers]'``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from numpy import ndarray
+
+PROBLEMS = ("poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube", "kovasznay", "poisson-corner")
+"""What is solved, by its name in the zoo."""
+
+Evaluate = Callable[[Float[ndarray, "n d"]], Float[ndarray, " n"] | Float[ndarray, "n C"]]
+"""The solution at points."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One choice of parameters: ``solve()`` does all the work, from the mesh or the points to the solution."""
+
+    name: str
+    solve: Callable[[], Evaluate]
+    repeats: int = 5
+
+
+def coordinates(points: Float[ndarray, "n d"]) -> list[ndarray]:
+    """One array per axis."""
+    return [points[:, axis] for axis in range(points.shape[1])]

@@ -1,0 +1,45 @@
+"""One contender on one problem, in this process: ``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels."""
+
+import contextlib
+import json
+import sys
+import time
+from importlib import import_module
+from statistics import median
+
+import numpy as np
+
+import pdofm as pf
+from pdofm.bench.contenders import Evaluate, Level
+
+
+def main(name: str, problem: str) -> None:
+    """Measure every level and print a list of them as JSON, on the last line."""
+    module = import_module(f"pdofm.bench.contenders.{name}")
+    with contextlib.redirect_stdout(sys.stderr):
+        levels = [_measured(level, problem) for level in module.levels(problem)]
+    print(json.dumps(levels))
+
+
+def _measured(level: Level, problem: str) -> dict[str, str | float]:
+    """Seconds, hot unless the level is run only once, and the error."""
+    taken, found = [], None
+    for _ in range(1 if level.repeats == 1 else 1 + level.repeats):
+        start = time.perf_counter()
+        found = level.solve()
+        taken.append(time.perf_counter() - start)
+    assert found is not None
+    return {"level": level.name, "seconds": median(taken[1:] or taken), "error": _error(found, problem)}
+
+
+def _error(found: Evaluate, name: str) -> float:
+    """The relative L2 error at points that nobody knows, of the worst component."""
+    problem = pf.zoo.get(name)
+    points = problem.domain.sample(10000, "random", key=2027)
+    exact = problem.exact_values(points)
+    values = np.asarray(found(points)).reshape(exact.shape)
+    return float(np.max(np.linalg.norm(values - exact, axis=0) / np.linalg.norm(exact, axis=0)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

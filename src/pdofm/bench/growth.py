@@ -1,0 +1,111 @@
+"""How cost and memory grow with points, features, dimensions and subdomains."""
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+import pdofm as pf
+from pdofm.bench.timing import Row, median_seconds
+
+_SQUARE = pf.Box([-1, -1], [1, 1])
+MANY_ROWS, FEATURES = 1_000_000, 500
+
+
+def bench_growth() -> list[Row]:
+    """Whole solves, hot, each against the smallest of its kind; the exponent is fitted over all sizes.
+
+    Least squares with N rows and m features needs N m² operations; the assembly of a network of width m as many.
+    """
+    points, features, dimensions, subdomains = (
+        (4000, 8000, 16000, 32000),
+        (100, 200, 400, 800),
+        (1, 2, 3, 4),
+        (4, 16, 64),
+    )
+    return [
+        *_growth("points N", points, lambda n: _solve(pf.NetworkFeatures(_SQUARE, 200), points=n)),
+        *_growth("features m, 4000 points", features, lambda m: _solve(pf.NetworkFeatures(_SQUARE, m), points=4000)),
+        *_growth("polynomials m, 4000 points", features, lambda m: _solve(pf.Chebyshev(_SQUARE, m), points=4000)),
+        *_growth("dimensions d, 300 features", dimensions, _in_dimensions),
+        *_growth("subdomains, 512 features", subdomains, lambda s: _solve(_partition(s), points=4000)),
+        _peak_of_many_rows(),
+    ]
+
+
+def _growth(what: str, sizes: Sequence[int], make: Callable[[int], Callable[[], Any]]) -> list[Row]:
+    """Seconds and memory of the largest size against the smallest."""
+    tasks = [make(size) for size in sizes]
+    seconds, memory = median_seconds(*tasks, repeats=3), [_traced(task) for task in tasks]
+    rows = []
+    for name, values, unit in (("time", seconds, "s"), ("memory", memory, "MiB")):
+        case = f"{what}: {sizes[0]} to {sizes[-1]}, {name} grows with exponent {_exponent(sizes, values):.2f}"
+        rows.append(Row("growth", case, f"{sizes[0]}", values[-1], values[0], unit))
+    return rows
+
+
+def _exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """The slope of a straight line through logarithms."""
+    x, y = ([math.log(value) for value in series] for series in (sizes, values))
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
+
+
+def _traced(task: Callable[[], Any]) -> float:
+    """Peak MiB of arrays that NumPy holds; the compiled code works on blocks of a fixed size."""
+    tracemalloc.start()
+    task()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 2**20
+
+
+def _poisson(domain: pf.Domain) -> pf.Problem:
+    def exact(x: Array) -> Array:
+        return jnp.sin(jnp.sum(x))
+
+    return pf.Problem(domain, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=exact)
+
+
+def _solve(features: pf.Features, points: int) -> Callable[[], Any]:
+    problem = _poisson(_SQUARE)
+    return lambda: pf.solve(problem, features, points=points, tol=math.inf).coefficients
+
+
+def _in_dimensions(dim: int) -> Callable[[], Any]:
+    box = pf.Box([0.0] * dim, [1.0] * dim)
+    problem, features = _poisson(box), pf.NetworkFeatures(box, 300)
+    return lambda: pf.solve(problem, features, points=2000, boundary_points=500, tol=math.inf).coefficients
+
+
+def _partition(subdomains: int) -> pf.Features:
+    each, side = 512 // subdomains, math.isqrt(subdomains)
+    return pf.PartitionOfUnity(lambda box, key: pf.RandomFeatures(box, each, key=key), _SQUARE, (side, side))
+
+
+def _peak_of_many_rows() -> Row:
+    """Peak memory of a whole process that solves with a million rows, against that of the matrix."""
+    command = [sys.executable, "-m", "pdofm.bench.growth"]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    case = f"peak memory of a process, {found['rows']} rows x {FEATURES}, relative L2 error {found['error']:.0e}"
+    matrix = 8 * found["rows"] * FEATURES / 2**20
+    return Row("growth", case, "the matrix alone", found["peak"], matrix, "MiB")
+
+
+def main() -> None:
+    """Solve with a million rows and print what it took."""
+    problem = _poisson(_SQUARE)
+    solution = pf.solve(problem, pf.NetworkFeatures(_SQUARE, FEATURES), points=MANY_ROWS)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"rows": solution.stats.rows, "peak": peak, "error": solution.errors().relative_l2}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Scrambled Sobol' points in few dimensions, without the second that the import of scipy.stats takes.
+
+Direction numbers: S. Joe and F. Y. Kuo, SIAM J. Sci. Comput. 30 (2008) 2635. Scrambling: J. Matoušek, J. Complexity 14
+(1998) 527, a random linear map of the digits and a digital shift. The points are those of scipy.stats.qmc.Sobol for the
+same generator.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, UInt32
+
+BITS = 30
+
+# Per dimension, from the second on: a primitive polynomial over the integers mod 2, its leading coefficient included,
+# as binary digits, and the first direction numbers.
+_POLYNOMIALS = (
+    (0b11, (1,)),
+    (0b111, (1, 3)),
+    (0b1011, (1, 3, 1)),
+    (0b1101, (1, 1, 1)),
+    (0b10011, (1, 1, 3, 3)),
+    (0b11001, (1, 3, 5, 13)),
+    (0b100101, (1, 1, 5, 5, 17)),
+    (0b101001, (1, 1, 5, 5, 5)),
+    (0b101111, (1, 1, 7, 11, 19)),
+)
+MOST_DIMENSIONS = 1 + len(_POLYNOMIALS)
+
+
+@lru_cache(maxsize=MOST_DIMENSIONS)
+def _directions(dim: int) -> UInt32[np.ndarray, "d bits"]:
+    """The number that each binary digit of an index adds, per axis, as 30 binary digits after the point."""
+    found = np.ones((dim, BITS), dtype=np.uint32)
+    for axis in range(1, dim):
+        polynomial, first = _POLYNOMIALS[axis - 1]
+        degree = len(first)
+        found[axis, :degree] = first
+        for j in range(degree, BITS):
+            new = int(found[axis, j - degree]) << degree ^ int(found[axis, j - degree])
+            for k in range(1, degree):
+                if polynomial >> (degree - k) & 1:
+                    new ^= int(found[axis, j - k]) << k
+            found[axis, j] = new
+    return found << np.arange(BITS - 1, -1, -1, dtype=np.uint32)
+
+
+class Sobol:
+    """A scrambled sequence in up to `MOST_DIMENSIONS` dimensions."""
+
+    def __init__(self, dim: int, rng: np.random.Generator):
+        own = rng.spawn(1)[0]
+        places = np.arange(BITS, dtype=np.uint32)
+        self._shift = own.integers(2, size=(dim, BITS), dtype=np.uint32) @ (np.uint32(1) << places)
+        maps = np.tril(own.integers(2, size=(dim, BITS, BITS), dtype=np.uint32))
+        maps[:, places, places] = 1
+        # Digits run from the first one after the point: (axis, number, digit).
+        digits = _directions(dim)[:, :, None] >> places[::-1] & np.uint32(1)
+        mapped = np.einsum("apk,ajk->ajp", maps, digits) & np.uint32(1)
+        self._numbers = mapped @ (np.uint32(1) << places[::-1])
+        self._next = 0
+
+    def __call__(self, n: int) -> Float[np.ndarray, "n d"]:
+        """The next n points, multiples of 2^-30 in [0, 1): n a power of two that divides the number of those before."""
+        start, self._next = self._next, self._next + n
+        if n & (n - 1) or start % n or self._next > 2**BITS:
+            raise ValueError(
+                f"{n} points after {start} are not a block of a sequence of {2**BITS}: take the same power of two "
+                "again and again, or double the points."
+            )
+        # In the order of Gray's code, in which neighbours differ in one digit, the second half of a block is the first
+        # one backwards with one digit more.
+        points = np.zeros((n, len(self._shift)), dtype=np.uint32)
+        for j in range(n.bit_length() - 1):
+            points[1 << j : 2 << j] = points[: 1 << j][::-1] ^ self._numbers[:, j]
+        gray, offset = start ^ start >> 1, self._shift
+        for j in range(gray.bit_length()):
+            if gray >> j & 1:
+                offset = offset ^ self._numbers[:, j]
+        return (points ^ offset) * 2.0**-BITS
