@@ -383,14 +383,21 @@ def _check_rows(job: _Job, norm: Vector, left: Vector, right: Vector) -> None:
 
 @jax.jit
 def _evaluate(features, coefficients: Array, points: Array) -> Array:
-    return jax.vmap(lambda z: features.combine(z, coefficients))(points)
+    return jax.vmap(lambda z: jax.vmap(lambda c: features.combine(z, c))(coefficients))(points)
 
 
 def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
     """Σ cⱼ φⱼ at points, in chunks."""
-    out = np.empty((len(points), coefficients.shape[1]))
-    for here, size in chunks(len(points), 8 * max(coefficients.shape) + features.working_bytes):
-        out[here] = np.asarray(_evaluate(features, coefficients, padded(points[here], size)))[: here.stop - here.start]
+    return evaluate_all(features, coefficients[None], points)[0]
+
+
+def evaluate_all(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:
+    """Several functions of the space at points, (k, n, C); the features are evaluated once."""
+    out = np.empty((len(coefficients), len(points), coefficients.shape[2]))
+    row_bytes = 8 * max(coefficients.shape[1], out.shape[0] * out.shape[2]) + features.working_bytes
+    for here, size in chunks(len(points), row_bytes):
+        values = np.asarray(_evaluate(features, coefficients, padded(points[here], size)))
+        out[:, here] = np.moveaxis(values[: here.stop - here.start], 0, 1)
     return out
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm.assemble import Block, System, assemble, evaluate
+from pdofm.assemble import Block, System, assemble, evaluate_all
 from pdofm.features import Features
 from pdofm.methods import Outcome
 from pdofm.problem import Problem
@@ -49,20 +49,21 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
     """The estimated relative L2 error of an outcome, from points that were not used in the fit."""
     c, factored = outcome.coefficients, outcome.factorization
     system = assemble(problem.layout, features, held_out, c)
-    points = held_out[0].points
-    fine, fine_values = float(np.linalg.norm(system.b)), evaluate(features, c, points)
+    fine, coarse = float(np.linalg.norm(system.b)), {}
+    for fraction in (NEAR, *CALIBRATING, *SLOW):
+        kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
+        coarse[fraction] = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
+    fine_values, *coarse_values = evaluate_all(features, np.stack([c, *coarse.values()]), held_out[0].points)
     sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
     # A component that vanishes has no relative error of its own: it is measured against all of them.
     sizes = np.where(sizes < VANISHING * np.linalg.norm(fine_values), np.linalg.norm(fine_values), sizes)
     distances, calibrated = {}, []
-    for fraction in (NEAR, *CALIBRATING, *SLOW):
-        kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
-        coarse = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
+    for (fraction, coefficients), values in zip(coarse.items(), coarse_values, strict=True):
         # In a system the component that moved most counts, as in Solution.errors.
-        moved = np.linalg.norm(evaluate(features, coarse, points) - fine_values, axis=0) / sizes
+        moved = np.linalg.norm(values - fine_values, axis=0) / sizes
         distances[fraction] = float(np.max(moved))
         if fraction in CALIBRATING:
-            residual = float(np.linalg.norm(system.b - system.A @ (coarse - c).reshape(-1)))
+            residual = float(np.linalg.norm(system.b - system.A @ (coefficients - c).reshape(-1)))
             calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
     if not fine_values.any() and fine > 0:
         return Estimate(1.0, system)  # zero, although the data are not

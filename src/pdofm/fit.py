@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
+from weakref import WeakSet
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +34,10 @@ ROUNDING = 1e-15
 
 VIOLATED = 0.05
 """A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
+
+
+_LINEAR: WeakSet[Problem] = WeakSet()
+"""Problems that were solved and found to be linear: they are not tried again."""
 
 
 def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
@@ -80,6 +85,7 @@ def fit(
         else:
             try:
                 outcome = Linear().run(setting, system, nonlinear)
+                _LINEAR.add(problem)
             except NonlinearError:
                 outcome = Newton().run(setting, system, nonlinear)
     with clock("estimate"):
@@ -156,7 +162,7 @@ def prepare(
             f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "
             "boundary_points=) or fewer features."
         )
-    return Prepared(Setting(problem, features, blocks), boundary, seeds[2])
+    return Prepared(Setting(problem, features, blocks, problem in _LINEAR), boundary, seeds[2])
 
 
 def advice(prepared: Prepared, estimate: float = 0.0) -> str:
@@ -236,7 +242,7 @@ def _check_imposed(problem: Problem, features: Features) -> None:
     zero = np.zeros((features.size, problem.layout.components))
     system = assemble(problem.layout, features, blocks, zero, check=False)
     values, inside = (
-        np.asarray(jax.jit(jax.vmap(features))(jnp.asarray(points)))
+        np.asarray(_feature_values(features, jnp.asarray(points)))
         for points in (np.concatenate([block.points for block in blocks]), problem.domain.sample(64))
     )
     if not np.abs(values).max() <= 1e-10 * np.abs(inside).max():
@@ -250,6 +256,11 @@ def _check_imposed(problem: Problem, features: Features) -> None:
             f"{gap.max():.1e}. "
             "Give a value that agrees with the condition."
         )
+
+
+@jax.jit
+def _feature_values(features: Features, points: jax.Array) -> jax.Array:
+    return jax.vmap(features)(points)
 
 
 def _rms(values: np.ndarray) -> float:

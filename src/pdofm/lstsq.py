@@ -18,7 +18,7 @@ from scipy.linalg import lapack, qr, solve_triangular, svd
 from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
 
-WELL_CONDITIONED = 1e-10
+WELL_CONDITIONED = 1e-13
 """Above this reciprocal condition number a triangle needs no pivoting."""
 
 Tall = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
@@ -27,16 +27,16 @@ Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
 
 @dataclass(frozen=True)
 class _Inverse:
-    """The pseudo-inverse of a triangle, truncated to its numerical rank: an orthonormal basis of the range that is
-    kept (None: the identity, everything is), and how coordinates in it become a solution."""
+    """The pseudo-inverse of a triangle, truncated to its numerical rank: how a right-hand side is rotated to
+    coordinates in the range that is kept (None: not at all, everything is), and how these become a solution."""
 
     rank: int
-    rotation: Matrix | None
+    rotate: Callable[[np.ndarray], np.ndarray] | None
     finish: Callable[[np.ndarray], np.ndarray]
     condition: float
 
     def apply(self, y: np.ndarray) -> np.ndarray:
-        return self.finish(y if self.rotation is None else self.rotation.T @ y)
+        return self.finish(y if self.rotate is None else self.rotate(y))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ class SVD(LeastSquares):
         def finish(y: np.ndarray) -> np.ndarray:
             return right @ (y.T / kept).T
 
-        return _Inverse(rank, left[:, :rank], finish, float(singular[0] / singular[rank - 1]))
+        rotation = left[:, :rank].T
+        return _Inverse(rank, lambda y: rotation @ y, finish, float(singular[0] / singular[rank - 1]))
 
 
 class QR(LeastSquares):
@@ -99,7 +100,7 @@ class QR(LeastSquares):
         reciprocal, _ = lapack.dtrcon(triangle)
         if reciprocal > max(WELL_CONDITIONED, len(triangle) * self.rcond):
             return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
-        q, r, pivots = qr(triangle, pivoting=True, check_finite=False)
+        (reflectors, tau), r, pivots = qr(triangle, mode="raw", pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
         full = rank == len(diagonal)
@@ -112,7 +113,8 @@ class QR(LeastSquares):
             c[pivots] = solved
             return c
 
-        return _Inverse(rank, q[:, :rank], finish, float(diagonal[0] / diagonal[rank - 1]))
+        condition = float(diagonal[0] / diagonal[rank - 1])
+        return _Inverse(rank, lambda y: _reflect(reflectors, tau, y)[:rank], finish, condition)
 
 
 @dataclass(frozen=True)
@@ -143,17 +145,13 @@ class Factorization:
         work = int(lapack.dorgqr(self.reflectors, self.tau, lwork=-1)[1][0])
         q, _, info = lapack.dorgqr(self.reflectors, self.tau, lwork=work)
         _check(info, "dorgqr")
-        rotation = self.inverse.rotation
-        basis = q if rotation is None else np.asfortranarray(q @ rotation)
+        rotate = self.inverse.rotate
+        basis = q if rotate is None else np.asfortranarray(q @ rotate(np.eye(len(self.scale))).T)
         return Explicit(basis, self.inverse.finish, self.scale)
 
     def project(self, b: Tall) -> Short:
         """The first entries of Qᵀb: all of b that the solution depends on."""
-        right = b.reshape(len(b), -1)
-        work = int(lapack.dormqr("L", "T", self.reflectors, self.tau, right, -1)[1][0])
-        rotated, _, info = lapack.dormqr("L", "T", self.reflectors, self.tau, right, work)
-        _check(info, "dormqr")
-        return rotated[: len(self.scale)].reshape(len(self.scale), *b.shape[1:])
+        return _reflect(self.reflectors, self.tau, b)[: len(self.scale)]
 
     def solve(self, b: Tall) -> Short:
         """The least-squares solution."""
@@ -177,7 +175,7 @@ class Factorization:
             return c
         leading = np.asfortranarray(self.triangle[:columns, :columns])
         # Leaving out columns does not make the condition worse.
-        well = self.inverse.rotation is None
+        well = self.inverse.rotate is None
         solve = partial(_back_substitute, leading) if well else self.method.invert(leading).apply
         c[:columns] = (solve(projected[:columns]).T / self.scale[:columns]).T
         return c
@@ -238,6 +236,15 @@ def _triangularise(A: Matrix, *, overwrite: bool) -> tuple[Matrix, Float[np.ndar
     reflectors, tau, _, info = lapack.dgeqrf(A, lwork=work, overwrite_a=overwrite)
     _check(info, "dgeqrf")
     return reflectors, tau
+
+
+def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Qᵀy, with Q as `_triangularise` gives it."""
+    right = y.reshape(len(y), -1)
+    work = int(lapack.dormqr("L", "T", reflectors, tau, right, -1)[1][0])
+    rotated, _, info = lapack.dormqr("L", "T", reflectors, tau, right, work)
+    _check(info, "dormqr")
+    return rotated.reshape(y.shape)
 
 
 def _back_substitute(upper: Matrix, y: np.ndarray, trans: Literal[0, 1] = 0) -> np.ndarray:

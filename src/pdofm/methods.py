@@ -63,6 +63,7 @@ class Setting:
     problem: Problem
     features: Features
     blocks: Sequence[Block]
+    is_linear: bool = False  # known, so that it need not be tried
 
     def system(
         self,
@@ -83,6 +84,8 @@ class Setting:
 
     def nonlinear_terms(self, system: System, at: Coefficients, step: Coefficients | None = None) -> list[str]:
         """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients."""
+        if self.is_linear:
+            return []
         return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:

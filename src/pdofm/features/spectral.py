@@ -1,6 +1,7 @@
 """Polynomials and trigonometric functions: the classical spaces, as comparators and for smooth solutions."""
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from functools import lru_cache
@@ -59,19 +60,20 @@ def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], i
 
 
 def _tables(y: Point, highest: int, order: int) -> Float[Array, "n k d"]:
-    """The derivatives of orders 0 … `order` of T₀ … T_highest at each coordinate, by their recurrence: a loop that
-    compiles in no time whatever its length.
+    """The derivatives of orders 0 … `order` of T₀ … T_highest at each coordinate.
+
+    By T_{k+j} = 2 T_k T_j - T_{k-j} the table is doubled at each step, derivatives by Leibniz' rule: a handful of steps
+    whatever its length.
     """
-    lift = 2 * jnp.arange(1, order + 1, dtype=y.dtype)[:, None]
-
-    def step(last: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], Array]:
-        before, now = last
-        following = (2 * y[None] * now - before).at[1:].add(lift * now[:-1])
-        return (now, following), before
-
     first = jnp.zeros((order + 1, y.size), y.dtype).at[0].set(1.0)
-    second = jnp.concatenate([y[None], first])[: order + 1]
-    return jax.lax.scan(step, (first, second), None, length=highest + 1)[1]
+    tables = jnp.stack([first, jnp.concatenate([y[None], first])[: order + 1]])
+    while len(tables) <= highest:
+        top, others, back = tables[-1], tables[1:], tables[-2::-1]
+        products = [
+            sum(math.comb(r, s) * top[None, s] * others[:, r - s] for s in range(r + 1)) for r in range(order + 1)
+        ]
+        tables = jnp.concatenate([tables, 2 * jnp.stack(products, axis=1) - back])
+    return tables[: highest + 1]
 
 
 def products(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:

@@ -1,6 +1,12 @@
-"""This package, with the spaces that suit these problems: polynomials, and corner functions for the singularity."""
+"""This package, with a space that suits each problem, as a user would choose it.
 
-from collections.abc import Sequence
+Where the boundary values are zero and the domain is a box, polynomials that satisfy them; on other domains random
+features; for a system polynomials, solved in a coarse space first; corner functions for the singularity.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -10,37 +16,49 @@ from pdofm.bench.contenders import Evaluate, Level
 PACKAGES = ("pdofm", "jax")
 ENVIRONMENT: dict[str, str] = {}
 
-DEGREES: dict[str, Sequence[int]] = {
-    "poisson-square": (8, 12, 16, 18, 20, 24),
-    "poisson-lshape": (8, 12, 16, 18, 20, 24),
-    "poisson-annulus": (8, 10, 12, 14, 17, 20),
-    "poisson-cube": (7, 9, 11, 13, 15, 16, 17),
-    "kovasznay": (10, 14, 18, 20, 22),
-    "poisson-corner": (2, 4, 8),
-}
-"""Total degrees, from cheap to accurate."""
-
-PER_FUNCTION, PER_TRACE = 2, 1
-"""Points inside per polynomial, and on each side of the box per polynomial of that degree on it: for polynomials at
-clustered points half of what a space that is not known needs."""
-
 
 def levels(problem: str) -> list[Level]:
-    """One level per degree."""
-    return [_level(pf.zoo.get(problem), degree) for degree in DEGREES[problem]]
+    """From cheap to accurate."""
+    if problem in ("poisson-square", "poisson-cube"):
+        degrees = (6, 9, 12, 15, 18, 20) if problem == "poisson-square" else (3, 5, 7, 9, 12, 14)
+        return [_level(_hard_polynomials, problem, degree=degree) for degree in degrees]
+    if problem in ("poisson-lshape", "poisson-annulus"):
+        return [_level(_random, problem, features=features) for features in (60, 90, 120, 150, 160, 180, 220)]
+    if problem == "kovasznay":
+        return [_level(_from_coarse, problem, degree=degree) for degree in (10, 14, 18, 20, 23)]
+    return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
 
 
-def _level(problem: pf.Problem, degree: int) -> Level:
+def _level(solve: Callable[..., Evaluate], problem: str, **parameters: int) -> Level:
+    name = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    return Level(name, partial(solve, pf.zoo.get(problem), **parameters), repeats=9)
+
+
+def _hard_polynomials(problem: pf.Problem, degree: int) -> Evaluate:
+    features = pf.HardDirichlet(pf.Chebyshev(problem.domain, degree=degree), problem.domain)
+    return pf.solve(problem, features, points=2 * features.size, sampling="clustered", tol=np.inf)
+
+
+def _random(problem: pf.Problem, features: int) -> Evaluate:
+    space = pf.RandomFeatures(problem.domain, features, activation="sin", initialisation="uniform", scale=4.0)
+    return pf.solve(problem, space, points=2 * features, boundary_points=features // 2, tol=np.inf)
+
+
+def _from_coarse(problem: pf.Problem, degree: int) -> Evaluate:
+    """Newton's iteration in a coarse space, whose polynomials come first in the fine one."""
+
+    def solved(features: pf.Features, degree: int, **options: Any) -> pf.Solution:
+        counts = {"points": 3 * features.size // 2, "boundary_points": 4 * (degree + 1), "sampling": "clustered"}
+        return pf.solve(problem, features, **counts, tol=np.inf, **options)
+
+    first = max(8, degree // 2)
+    coarse, fine = (pf.Chebyshev(problem.domain, degree=k) for k in (first, degree))
+    start = np.zeros((fine.size, 3))
+    start[: coarse.size] = solved(coarse, first).coefficients
+    return solved(fine, degree, method=pf.Newton(initial=start))
+
+
+def _with_corner(problem: pf.Problem, degree: int) -> Evaluate:
     domain = problem.domain
-    smooth = pf.Chebyshev(domain, degree=degree)
-    singular = problem.name == "poisson-corner"
-    features = pf.Concatenate(smooth, pf.CornerFunctions(domain, highest=2, degree=0)) if singular else smooth
-    on_a_side = pf.Chebyshev(pf.Box([0.0] * (domain.dim - 1), [1.0] * (domain.dim - 1)), degree=degree).size
-    points, boundary = PER_FUNCTION * features.size, 2 * domain.dim * PER_TRACE * on_a_side
-    boundary *= 2 if singular else 1
-
-    def solve() -> Evaluate:
-        return pf.solve(problem, features, points=points, boundary_points=boundary, sampling="clustered", tol=np.inf)
-
-    kind = "polynomials and corner functions" if singular else "polynomials"
-    return Level(f"{features.size} {kind}", solve)
+    features = pf.Concatenate(pf.Chebyshev(domain, degree=degree), pf.CornerFunctions(domain, highest=2, degree=0))
+    return pf.solve(problem, features, points=2 * features.size, boundary_points=16 * (degree + 1), tol=np.inf)

@@ -1,0 +1,134 @@
+"""DeepXDE: a network of 4 layers of 50 tanh, trained by Adam and then, for most of the time, by L-BFGS."""
+
+import importlib
+import io
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from functools import partial
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+from pdofm.bench.contenders import Evaluate, Level
+
+PACKAGES: tuple[str, ...] = ("deepxde", "torch")
+ENVIRONMENT: dict[str, str] = {"DDE_BACKEND": "pytorch", "OMP_NUM_THREADS": "2"}
+
+
+def levels(problem: str) -> list[Level]:
+    """From cheap to accurate."""
+    # Its L-BFGS runs in blocks of 1000 iterations.
+    ladders = {
+        "poisson-square": (_square, [(200, 0), (1000, 0), (200, 1000), (200, 2000), (200, 4000)]),
+        "poisson-lshape": (_lshape, [(200, 0), (1000, 0), (500, 1000), (500, 2000), (500, 4000)]),
+        "kovasznay": (_kovasznay, [(200, 0), (1000, 0), (500, 1000), (500, 2000)]),
+    }
+    if problem not in ladders:
+        return []
+    solve, ladder = ladders[problem]
+    return [Level(f"{adam} Adam, {lbfgs} L-BFGS", partial(solve, adam, lbfgs), repeats=1) for adam, lbfgs in ladder]
+
+
+def _deepxde() -> Any:
+    dde: Any = importlib.import_module("deepxde")
+    with redirect_stdout(io.StringIO()):  # it prints what it sets
+        dde.config.set_default_float("float64")
+    dde.config.set_random_seed(0)
+    return dde
+
+
+def _sines(x: ndarray) -> Float[ndarray, "n 1"]:
+    return np.prod(np.sin(pi * x), axis=1, keepdims=True)
+
+
+def _poisson_residual(dde: Any, x: Any, u: Any) -> Any:
+    sines = dde.backend.sin(pi * x[:, :1]) * dde.backend.sin(pi * x[:, 1:])
+    laplacian = dde.grad.hessian(u, x, i=0, j=0) + dde.grad.hessian(u, x, i=1, j=1)
+    return laplacian + 2 * pi**2 * sines
+
+
+def _square(adam: int, lbfgs: int) -> Evaluate:
+    """Zero on the boundary by construction."""
+    dde = _deepxde()
+    data = dde.data.PDE(
+        dde.geometry.Rectangle([-1, -1], [1, 1]),
+        partial(_poisson_residual, dde),
+        [],
+        num_domain=1000,
+        train_distribution="Hammersley",
+    )
+    return _train(dde, data, 1, adam, lbfgs, transform=lambda x, u: (1 - x[:, :1] ** 2) * (1 - x[:, 1:] ** 2) * u)
+
+
+def _lshape(adam: int, lbfgs: int) -> Evaluate:
+    dde = _deepxde()
+    domain = dde.geometry.Polygon([[-1, -1], [1, -1], [1, 0], [0, 0], [0, 1], [-1, 1]])
+    boundary = dde.icbc.DirichletBC(domain, _sines, lambda _, on_boundary: on_boundary)
+    data = dde.data.PDE(domain, partial(_poisson_residual, dde), boundary, num_domain=800, num_boundary=160)
+    return _train(dde, data, 1, adam, lbfgs, loss_weights=[1, 100])
+
+
+def _kovasznay(adam: int, lbfgs: int) -> Evaluate:
+    dde = _deepxde()
+    viscosity = 1 / 40
+    rate = 1 / (2 * viscosity) - sqrt(1 / (4 * viscosity**2) + 4 * pi**2)
+
+    def residuals(x: Any, w: Any) -> list[Any]:
+        def first(i: int, j: int) -> Any:
+            return dde.grad.jacobian(w, x, i=i, j=j)
+
+        def laplacian(component: int) -> Any:
+            return sum(dde.grad.hessian(w, x, component=component, i=axis, j=axis) for axis in range(2))
+
+        u, v = w[:, :1], w[:, 1:2]
+        momentum = [u * first(i, 0) + v * first(i, 1) + first(2, i) - viscosity * laplacian(i) for i in range(2)]
+        return [*momentum, first(0, 0) + first(1, 1)]
+
+    def horizontal(x: ndarray) -> Float[ndarray, "n 1"]:
+        return 1 - np.exp(rate * x[:, :1]) * np.cos(2 * pi * x[:, 1:])
+
+    def vertical(x: ndarray) -> Float[ndarray, "n 1"]:
+        return rate / (2 * pi) * np.exp(rate * x[:, :1]) * np.sin(2 * pi * x[:, 1:])
+
+    domain = dde.geometry.Rectangle([-1, -1], [1, 1])
+    conditions = [
+        dde.icbc.DirichletBC(domain, value, lambda _, on_boundary: on_boundary, component=component)
+        for component, value in enumerate((horizontal, vertical))
+    ]
+    conditions.append(dde.icbc.PointSetBC(np.zeros((1, 2)), np.zeros((1, 1)), component=2))
+    data = dde.data.PDE(
+        domain, residuals, conditions, num_domain=600, num_boundary=120, train_distribution="Hammersley"
+    )
+    return _train(dde, data, 3, adam, lbfgs, loss_weights=[1, 1, 1, 100, 100, 100])
+
+
+def _train(
+    dde: Any,
+    data: Any,
+    outputs: int,
+    adam: int,
+    lbfgs: int,
+    *,
+    transform: Callable[[Any, Any], Any] | None = None,
+    loss_weights: Sequence[float] | None = None,
+) -> Evaluate:
+    net = dde.nn.FNN([2, 50, 50, 50, 50, outputs], "tanh", "Glorot normal")
+    if transform is not None:
+        net.apply_output_transform(transform)
+    model = dde.Model(data, net)
+    with redirect_stdout(io.StringIO()):
+        model.compile("adam", lr=2e-3, loss_weights=loss_weights, verbose=0)
+        model.train(iterations=adam, display_every=adam, verbose=0)
+        if lbfgs > 0:
+            dde.optimizers.set_LBFGS_options(maxcor=100, ftol=0, gtol=0, maxiter=lbfgs)
+            model.compile("L-BFGS", loss_weights=loss_weights, verbose=0)
+            model.train(display_every=lbfgs, verbose=0)
+
+    def evaluate(points: Float[ndarray, "n 2"]) -> ndarray:
+        values = model.predict(points)
+        return values[:, 0] if outputs == 1 else values
+
+    return evaluate
