@@ -37,7 +37,7 @@ def test_an_answer_that_the_one_before_contradicts_is_not_believed():
 
     def fooled(search: Search) -> None:
         search.attempt("right", "", pf.Chebyshev(search.problem.domain, 20), "clustered")
-        search._last = 1.1 * search._last  # as if it had been another solution
+        search._last = search._best = 1.1 * search._last  # as if it had been another solution
         search.attempt("wrong", "", pf.Chebyshev(search.problem.domain, 30), "clustered")
 
     with pytest.warns(ConvergenceWarning, match="no other solution agrees with it"):
@@ -92,7 +92,7 @@ def test_a_policy_that_goes_on_keeps_what_it_has_reached():
         ({"max_features": 100}, "max_features= belongs to a search: give tol="),
         ({"features": 20, "tol": 1e-4, "policy": print}, "policy= belongs to a search"),
         ({"tol": 1e-4, "max_features": 0}, "at least one feature.*got max_features=0"),
-        ({"tol": -1.0}, "must be positive"),
+        ({"tol": -1.0}, "must be a positive number"),
         ({"tol": 2.0}, "between 1e-15.*and 1; got tol=2"),
     ],
     ids=str,
@@ -165,6 +165,66 @@ def test_a_tolerance_that_is_not_reached_is_reported_with_the_budget():
     assert max(a.features for a in u.attempts) <= 40
     with pytest.warns(ConvergenceWarning, match=r"max_seconds=0"):
         assert len(pf.solve(pf.zoo.get("helmholtz-1d"), tol=1e-8, max_seconds=0.0).attempts) == 1
+
+
+def test_features_at_hand_are_tried_first_and_believed_if_another_solution_agrees():
+    problem = pf.zoo.get("poisson-1d")
+    features = pf.NetworkFeatures(problem.domain, 40)
+    u = pf.solve(problem, tol=1e-8, candidates=[features])
+    assert u.converged
+    assert u.attempts[0].space == "features at hand"
+    assert u.attempts[0].features == 40
+    assert u.attempts[1].space == "polynomials"
+    assert len(u.attempts) == 2
+    assert u.errors().relative_l2 < 3e-8
+
+
+def test_a_solution_that_stood_alone_is_confirmed_by_a_worse_one():
+    def fine_then_coarse(search: Search) -> None:
+        for size in (30, 8):
+            search.attempt(f"{size}", "", pf.Chebyshev(search.problem.domain, size), "clustered")
+
+    problem = pf.Problem(
+        pf.Interval(-1, 1),
+        lambda u, x: -pf.laplacian(u)(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.exp(x[0]),
+    )
+    u = pf.solve(problem, tol=1e-10, policy=fine_then_coarse)
+    assert u.space == "30"
+    assert u.attempts[1].estimate > 1e-10
+    assert u.converged
+
+
+def test_newton_starts_from_the_solution_before():
+    """Each search step of a nonlinear problem needs fewer iterations than from zero."""
+    problem = pf.zoo.get("burgers")
+    search = Search(problem, 1e-8, None, 0, 2000, 120.0)
+    first = search.attempt("coarse", "", pf.Chebyshev(problem.domain, 60), "clustered")
+    second = search.attempt("fine", "", pf.Chebyshev(problem.domain, 100), "clustered")
+    assert first is not None
+    assert second is not None
+    alone = pf.solve(problem, pf.Chebyshev(problem.domain, 100), sampling="clustered")
+    assert len(second.stats.steps) < len(alone.stats.steps)
+    assert second.errors().relative_l2 < 10 * max(alone.errors().relative_l2, 1e-12)
+
+
+def test_the_attempts_are_drawn(tmp_path):
+    u = pf.solve(pf.zoo.get("burgers"), tol=1e-6)
+    figure = u.plot_search(tmp_path / "search.png")
+    (panel,) = figure.axes
+    (line,) = panel.lines
+    np.testing.assert_array_equal(line.get_xdata(), [a.features for a in u.attempts])
+    np.testing.assert_array_equal(line.get_ydata(), [a.estimate for a in u.attempts])
+    assert (tmp_path / "search.png").stat().st_size > 1000
+    with pytest.raises(SolveError, match="was not searched for"):
+        pf.solve(pf.zoo.get("poisson-1d")).plot_search()
+
+
+@pytest.mark.parametrize("tol", [-1.0, 0.0, float("nan")])
+def test_a_tolerance_that_is_not_a_positive_number_is_refused(tol):
+    with pytest.raises(SolveError, match="must be a positive number"):
+        pf.solve(pf.zoo.get("poisson-1d"), tol=tol)
 
 
 def test_a_policy_of_ones_own_decides():

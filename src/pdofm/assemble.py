@@ -401,6 +401,19 @@ def evaluate_all(features: Features, coefficients: Float[np.ndarray, "k m C"], p
     return out
 
 
+@jax.jit
+def _feature_values(features, points: Array) -> Array:
+    return jax.vmap(features)(points)
+
+
+def feature_values(features: Features, points: Points) -> Float[np.ndarray, "n m"]:
+    """All features at points, in chunks."""
+    out = np.empty((len(points), features.size), order="F")
+    for here, size in chunks(len(points), 8 * features.size + features.working_bytes):
+        out[here] = np.asarray(_feature_values(features, padded(points[here], size)))[: here.stop - here.start]
+    return out
+
+
 @partial(jax.jit, static_argnames=("lhs", "layout"))
 def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array) -> Array:
     """Left sides alone, (n, k)."""

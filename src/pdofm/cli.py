@@ -87,6 +87,8 @@ def solve(
         out.mkdir(parents=True, exist_ok=True)
         solution.plot(out / f"{stated.name}.png")
         report["picture"] = str(out / f"{stated.name}.png")
+        if solution.attempts:
+            solution.plot_search(out / f"{stated.name}-search.png")
         if stated.domain.dim <= 3:
             solution.to_vtk(out / f"{stated.name}.vtu")
     if as_json:

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from weakref import WeakSet
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.assemble import Block, assemble, collocate
+from pdofm.assemble import Block, assemble, collocate, feature_values
 from pdofm.errors import FeaturesError, NonlinearError, ProblemError, SolveError
 from pdofm.estimate import estimate_error
 from pdofm.features import Features, NetworkFeatures, polynomial_degree
@@ -242,7 +240,7 @@ def _check_imposed(problem: Problem, features: Features) -> None:
     zero = np.zeros((features.size, problem.layout.components))
     system = assemble(problem.layout, features, blocks, zero, check=False)
     values, inside = (
-        np.asarray(_feature_values(features, jnp.asarray(points)))
+        feature_values(features, points)
         for points in (np.concatenate([block.points for block in blocks]), problem.domain.sample(64))
     )
     if not np.abs(values).max() <= 1e-10 * np.abs(inside).max():
@@ -256,11 +254,6 @@ def _check_imposed(problem: Problem, features: Features) -> None:
             f"{gap.max():.1e}. "
             "Give a value that agrees with the condition."
         )
-
-
-@jax.jit
-def _feature_values(features: Features, points: jax.Array) -> jax.Array:
-    return jax.vmap(features)(points)
 
 
 def _rms(values: np.ndarray) -> float:

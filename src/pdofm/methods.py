@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
+from pdofm._types import Points
 from pdofm.assemble import (
     Block,
     Coefficients,
     System,
     assemble,
     evaluate,
+    feature_values,
     nonlinear_terms,
     residuals,
     thinned,
@@ -221,6 +224,12 @@ class Picard(Method):
 
     def start(self, setting: Setting) -> Coefficients:
         return _start(self.initial, setting.zero())
+
+
+def interpolated(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
+    """The coefficients that fit values at points best: a start for an iteration."""
+    lifting = evaluate(features, np.zeros((features.size, values.shape[1])), points)
+    return ITERATED.factor(feature_values(features, points)).solve(values - lifting)
 
 
 def _start(initial: Any, zero: Coefficients) -> Coefficients:

@@ -14,6 +14,7 @@ Nothing here touches pyplot: no window opens, no figure stays in memory, and the
 import io
 import math
 from functools import partial
+from itertools import cycle
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import numpy as np
 
 from pdofm._types import Vector
 from pdofm.domain import Domain
-from pdofm.errors import DomainError, unknown_name
+from pdofm.errors import DomainError, SolveError, unknown_name
 from pdofm.section import Limits, Section, axis_names, sections
 from pdofm.solution import Solution
 from pdofm.terms import Layout
@@ -66,6 +67,31 @@ def plot_solution(
     with matplotlib.rc_context(STYLE):
         draw = _line_figure if solution.problem.domain.dim == 1 else _map_figure
         figure = draw(solution, components, resolution)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def plot_search(solution: Solution, path: str | PathLike | None = None) -> Any:
+    """The matplotlib Figure of what was tried for a tolerance: estimated error against features, a line per space.
+
+    What was only looked for, such as a layer, has no error and is left out.
+    """
+    import matplotlib
+
+    if path is not None:
+        _checked(path)
+    solved = [attempt for attempt in solution.attempts if attempt.rows > 0]
+    if not solved:
+        raise SolveError("The solution was not searched for: there are no attempts. Use solve(problem, tol=1e-8).")
+    with matplotlib.rc_context(STYLE):
+        figure, axes = new_figure(1, 1, panel=(4.2, 2.8))
+        panel = axes[0, 0]
+        for space, marker in zip(dict.fromkeys(attempt.space for attempt in solved), cycle("os^Dv*"), strict=False):
+            sizes, estimates = zip(*((a.features, a.estimate) for a in solved if a.space == space), strict=True)
+            panel.loglog(sizes, estimates, f"{marker}-", label=space)
+        panel.set(xlabel="features", ylabel="estimated relative error", title=solution.problem.name)
+        panel.legend()
     if path is not None:
         save(figure, path)
     return figure

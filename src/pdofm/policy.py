@@ -3,14 +3,14 @@
 A policy is a function ``policy(search)`` that calls `Search.attempt` or `Search.grow` until `search.over`; everything
 that is decided about a space is decided in `default_policy`.
 
-An answer is believed if its estimated error is below the tolerance, the solution before it, in a smaller or another
-space, agrees with it to half as many digits, and the equation holds at many more points: an estimate alone can be
-fooled by a layer or a source that falls between the points.
+An answer is believed if its estimated error is below the tolerance, the solution before or after it, in a smaller or
+another space, agrees with it to half as many digits, and the equation holds at many more points: an estimate alone can
+be fooled by a layer or a source that falls between the points.
 """
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -33,7 +33,7 @@ from pdofm.features import (
     StretchedPolynomials,
 )
 from pdofm.fit import fit
-from pdofm.methods import Method
+from pdofm.methods import Method, Newton, interpolated
 from pdofm.problem import Problem
 from pdofm.sampling import generator
 from pdofm.solution import Attempt, Solution
@@ -57,6 +57,9 @@ MOST_DIMENSIONS = 3
 THINNEST = 1e-6
 """No layer thinner than this, relative to the domain, is looked for."""
 
+RESOLVED = 0.1
+"""Newton's iteration starts from a solution whose estimated error is below this, else from zero."""
+
 DENSE = 20_000
 """Points in between: so many that a detail of a thousandth of an interval meets ten of them."""
 
@@ -69,7 +72,14 @@ class Search:
     """
 
     def __init__(
-        self, problem: Problem, tol: float, method: Method | None, key: Key, max_features: int, max_seconds: float
+        self,
+        problem: Problem,
+        tol: float,
+        method: Method | None,
+        key: Key,
+        max_features: int,
+        max_seconds: float,
+        candidates: Sequence[Features] = (),
     ):
         if not isinstance(problem, Problem):
             raise ProblemError(f"solve() takes a Problem; got {type(problem).__name__}. Make one with Problem(…).")
@@ -81,10 +91,12 @@ class Search:
         self.problem, self.tol, self.method = problem, tol, method
         self.seed = int(generator(key).integers(2**31))
         self.max_features, self.max_seconds = max_features, max_seconds
+        self.candidates = tuple(candidates)
         self.attempts: list[Attempt] = []
         self.best: Solution | None = None
         self.reached = False
         self._last: np.ndarray | None = None
+        self._best: np.ndarray | None = None
         self._start = time.perf_counter()
         self._points = problem.domain.sample(1000, "random", key=self.seed)
 
@@ -114,9 +126,12 @@ class Search:
         self.note(space, why, features.size, start, found.stats.rows, found.error_estimate, change)
         if self.reached:  # a policy that goes on does not lose what it has
             return found
-        self.reached = found.converged and change <= self.tol**0.5 and self.holds_in_between(found)
-        if self.reached or self.best is None or _rank(found) < _rank(self.best):
-            self.best = replace(found, space=space)
+        enough = self.tol**0.5
+        self.reached = found.converged and change <= enough and self.holds_in_between(found)
+        if self.reached or self.best is None or self._best is None or _rank(found) < _rank(self.best):
+            self.best, self._best = replace(found, space=space), values
+        elif self.best.converged and _distance(self._best, values) <= enough:
+            self.reached = self.holds_in_between(self.best)  # what stood alone is confirmed
         return found
 
     @cached_property
@@ -151,8 +166,13 @@ class Search:
         self.attempts.append(Attempt(space, why, features, rows, time.perf_counter() - start, estimate, change))
 
     def solved(self, features: Features, sampling: str = "sobol") -> Solution:
-        """Solve in a space without taking note of it."""
-        return fit(self.problem, features, method=self.method, sampling=sampling, tol=self.tol, key=self.seed)
+        """Solve in a space without taking note of it; a nonlinear problem from the best solution so far."""
+        method, best = self.method, self.best
+        if method is None and best is not None and best.stats.steps and best.error_estimate < RESOLVED:
+            points = self.in_between[0].points[: 4 * features.size]
+            known = evaluate(best.features, best.coefficients, points)
+            method = Newton(initial=interpolated(features, points, known))
+        return fit(self.problem, features, method=method, sampling=sampling, tol=self.tol, key=self.seed)
 
     def grow(self, space: str, why: str, make: Callable[[int], Features], sampling: str = "sobol") -> None:
         """Try ``make(size)`` with more and more features, as long as that pays."""
@@ -221,12 +241,16 @@ Policy = Callable[[Search], None]
 
 
 def default_policy(search: Search) -> None:
-    """Polynomials first: where the solution is smooth nothing is cheaper. Where they converge slowly, what is known to
-    spoil them: re-entrant corners, then a layer. At last networks, which depend on the shape of the solution least.
+    """Features at hand, then polynomials: where the solution is smooth nothing is cheaper. Where they converge slowly,
+    what is known to spoil them: re-entrant corners, then a layer. At last networks, which depend on the shape of the
+    solution least.
     """
     problem = search.problem
     domain = problem.domain
-    if _is_periodic(problem):
+    for features in search.candidates:
+        if not search.over:
+            search.attempt("features at hand", "they were given", features)
+    if not search.over and _is_periodic(problem):
         search.grow("Fourier", "all sides are periodic", lambda m: Fourier(domain, m, kind="tensor"))
     if not search.over:
         search.grow("polynomials", "best where the solution is smooth", lambda m: Chebyshev(domain, m), "clustered")

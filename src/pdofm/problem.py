@@ -22,7 +22,7 @@ HIGHEST_ORDER = 6
 
 RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats", "attempts"} | {
     *("space", "search"),
-    *("gradient", "errors", "plot", "to_vtk", "residual"),
+    *("gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
 }
 """Attributes of a Solution, or of one of many, which unknowns must not hide behind."""
 

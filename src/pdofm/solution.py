@@ -182,6 +182,12 @@ class Solution(Expansion):
 
         return plot_solution(self, path, **options)
 
+    def plot_search(self, path: str | PathLike | None = None) -> Any:
+        """A figure of the attempts: estimated error against features, one line per space."""
+        from pdofm.plot import plot_search
+
+        return plot_search(self, path)
+
     def to_vtk(self, path: str | PathLike, **options: Any) -> None:
         """Write the solution for ParaView, as ``.vtu`` or ``.vtk``; see `pdofm.export.write_vtk`."""
         from pdofm.export import write_vtk

@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pdofm._types import Key
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
@@ -27,6 +29,7 @@ def solve(
     policy: Policy | None = None,
     max_features: int | None = None,
     max_seconds: float | None = None,
+    candidates: Sequence[Features] | None = None,
 ) -> Solution:
     """Solve a problem by least squares over features.
 
@@ -50,11 +53,12 @@ def solve(
             and why.
         max_features, max_seconds: the budget of the search: features per component, 2000 by default, and the time
             after which nothing new is begun, by default 120 (an attempt that runs is not interrupted).
+        candidates: features that are at hand, trained ones for instance; the search tries them first.
     """
-    if tol is not None and not tol > 0:
-        raise SolveError(f"tol is a relative error and must be positive; got {tol}.")
+    if tol is not None and not (isinstance(tol, int | float | np.number) and tol > 0):
+        raise SolveError(f"tol is a relative error and must be a positive number; got {tol!r}.")
     placed = {"points": points, "boundary_points": boundary_points, "sampling": sampling}
-    searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds}
+    searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds, "candidates": candidates}
     if features is None and tol is not None:
         if not ROUNDING <= tol < 1:
             raise SolveError(
@@ -63,7 +67,8 @@ def solve(
             )
         _refuse(placed, "belongs to features that you choose: give them, too")
         budget = (2000 if max_features is None else max_features, 120.0 if max_seconds is None else max_seconds)
-        solution = Search(problem, tol, method, key, *budget).run(default_policy if policy is None else policy)
+        search = Search(problem, tol, method, key, *budget, () if candidates is None else candidates)
+        solution = search.run(default_policy if policy is None else policy)
     else:
         _refuse(searched, "belongs to a search: give tol=, and no features")
         chosen = {name: value for name, value in placed.items() if value is not None}
