@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
 
-from pdofm.bench.accuracy import Run, compare, installed, race
+from pdofm.bench.accuracy import Run, compare, extra_sources, installed, race
 from pdofm.bench.figure import plot
 from pdofm.bench.growth import bench_growth
 from pdofm.bench.phases import bench_assembly, bench_lstsq, bench_partition, bench_training, bench_transfer
@@ -56,7 +56,7 @@ def run(names: list[str], show: Callable[[str], None] = lambda _: None) -> Repor
         show(name)
         if name == "accuracy":
             report.runs = race(show=show)
-            report.rows += compare(report.runs)
+            report.rows += compare(report.runs) + extra_sources(show=show)
         else:
             report.rows += BENCHES[name]()
     return report

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from pdofm.bench.contenders import PROBLEMS
 from pdofm.bench.timing import Row
@@ -56,13 +57,27 @@ def race(
     for problem in problems:
         for name in installed() if contenders is None else contenders:
             show(f"{problem}, {CONTENDERS[name]}")
-            environment = os.environ | import_module(f"pdofm.bench.contenders.{name}").ENVIRONMENT
-            command = [sys.executable, "-m", "pdofm.bench.contest", name, problem]
-            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-            # Some packages print on standard output: ours is the last line.
-            levels = json.loads(done.stdout.splitlines()[-1])
-            runs += [Run(CONTENDERS[name], problem, **level) for level in levels]
+            runs += [Run(CONTENDERS[name], problem, **level) for level in _contest(name, problem)]
     return runs
+
+
+def extra_sources(count: int = 1000, show: Callable[[str], None] = lambda _: None) -> list[Row]:
+    """Extra sources on the square with everything prepared that does not depend on them, for each of so many."""
+    if "ngsolve" not in installed():
+        return []
+    show("extra sources")
+    ours, theirs = (_contest(name, "poisson-square", str(count)) for name in ("pdofm", "ngsolve"))
+    case = f"poisson-square: one of {count} extra sources"
+    return [Row("accuracy", case, "NGSolve, condensed and factored before", ours, theirs)]
+
+
+def _contest(name: str, *arguments: str) -> Any:
+    """What a contender's own process has measured."""
+    environment = os.environ | import_module(f"pdofm.bench.contenders.{name}").ENVIRONMENT
+    command = [sys.executable, "-m", "pdofm.bench.contest", name, *arguments]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    # Some packages print on standard output: ours is the last line.
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def compare(runs: Sequence[Run]) -> list[Row]:

@@ -1,4 +1,8 @@
-"""One contender on one problem, in this process: ``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels."""
+"""One contender on one problem, in this process.
+
+``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels, with SOURCES behind it the seconds for each of so many
+extra sources.
+"""
 
 import contextlib
 import json
@@ -12,15 +16,20 @@ import numpy as np
 
 import pdofm as pf
 from pdofm.bench.contenders import Evaluate, Level
+from pdofm.bench.timing import median_seconds
 
 
-def main(name: str, problem: str) -> None:
-    """Measure every level and print a list of them as JSON, on the last line."""
-    module = import_module(f"pdofm.bench.contenders.{name}")
+def main(name: str, problem: str, sources: str = "0") -> None:
+    """Measure and print as JSON, on the last line."""
+    module, count = import_module(f"pdofm.bench.contenders.{name}"), int(sources)
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the cheap levels are not meant to converge
-        levels = [_measured(level, problem) for level in module.levels(problem)]
-    print(json.dumps(levels))
+        if count > 0:
+            solve = module.sources(problem)
+            found = median_seconds(lambda: solve(count), repeats=5)[0] / count
+        else:
+            found = [_measured(level, problem) for level in module.levels(problem)]
+    print(json.dumps(found))
 
 
 def _measured(level: Level, problem: str) -> dict[str, str | float]:

@@ -29,6 +29,19 @@ def levels(problem: str) -> list[Level]:
     return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
 
 
+def sources(problem: str) -> Callable[[int], None]:
+    """A function that solves for k sources cos(ax + by), with all that does not depend on the source prepared."""
+    stated = pf.zoo.get(problem)
+    features = pf.HardDirichlet(pf.Chebyshev(stated.domain, degree=18), stated.domain)
+    solver = pf.factor(stated, features, points=2 * features.size, sampling="clustered")
+    points = solver.points["equation"]
+
+    def solve(k: int) -> None:
+        solver.solve(np.cos(points @ np.random.default_rng(0).uniform(-np.pi, np.pi, (k, 2)).T))
+
+    return solve
+
+
 def _level(solve: Callable[..., Evaluate], problem: str, **parameters: int) -> Level:
     name = ", ".join(f"{name} {value}" for name, value in parameters.items())
     return Level(name, partial(solve, pf.zoo.get(problem), **parameters), repeats=9)
