@@ -10,7 +10,10 @@ import pytest
 
 import pdofm as pf
 from pdofm import assemble as module
-from pdofm.assemble import Block, assemble, bucket, collocate, evaluate, nonlinear_terms, thinned, with_equation
+from pdofm import evaluate as evaluation
+from pdofm.assemble import assemble, nonlinear_terms
+from pdofm.collocate import Block, collocate, thinned, with_equation
+from pdofm.evaluate import bucket, evaluate
 from pdofm.features import Features
 from pdofm.problem import Problem
 
@@ -217,7 +220,7 @@ def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
     features = network(problem.domain)
     c = coefficients(problem, features, seed)
     _, whole = system_at(problem, features, c, interior=150, boundary=90)
-    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 1)
     _, chunked = system_at(problem, features, c, interior=150, boundary=90)
     assert chunked.rows == whole.rows
     for name in ("A", "left", "right", "scales"):
@@ -287,8 +290,8 @@ def test_with_folding_the_memory_does_not_grow_with_the_rows(monkeypatch):
 
 
 def test_no_chunk_is_larger_than_asked_for(monkeypatch):
-    monkeypatch.setattr(module, "CHUNK_BYTES", 2**20)
-    slices = list(module.chunks(5000, 8 * 1000))
+    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 2**20)
+    slices = list(evaluation.chunks(5000, 8 * 1000))
     assert [s.start for s, _ in slices] == [0, *[s.stop for s, _ in slices][:-1]]
     assert slices[-1][0].stop == 5000
     assert all(s.stop - s.start <= size and size * 8 * 1000 <= 2**20 for s, size in slices)
@@ -296,7 +299,7 @@ def test_no_chunk_is_larger_than_asked_for(monkeypatch):
 
 @pytest.mark.parametrize("n", [1, 64, 65, 300])
 def test_evaluate_is_the_sum_of_coefficients_times_features(n, monkeypatch, seed):
-    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 1)
     features = network()
     c = np.random.default_rng(seed).standard_normal((features.size, 2))
     points = BOX.sample(n, "random")

@@ -19,6 +19,8 @@ LAYERS = [
     *(
         "lstsq",
         "features",
+        "collocate",
+        "evaluate",
         "assemble",
         "losses",
         "methods",

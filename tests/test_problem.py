@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.assemble import collocate
+from pdofm.collocate import collocate
 from pdofm.errors import DomainError, PdofmError, ProblemError
 from pdofm.problem import RESERVED, Problem
 from pdofm.solution import Member

@@ -12,7 +12,7 @@ features, whatever their number.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar
 
@@ -22,35 +22,19 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pdofm._types import Key, Normals, Points, Vector
-from pdofm.domain import Part
+from pdofm._types import Points, Vector
+from pdofm.collocate import Block, spread
 from pdofm.errors import ProblemError
+from pdofm.evaluate import Coefficients, bucket, chunks, padded
 from pdofm.features import Features
 from pdofm.lstsq import Folding
-from pdofm.problem import Problem, RightSide
-from pdofm.sampling import generator
-from pdofm.terms import Layout, LeftSide, Term, distinct
+from pdofm.problem import RightSide
+from pdofm.terms import Layout, LeftSide, Term
 
 T = TypeVar("T")
-Coefficients = Float[np.ndarray, "m C"]
 
 LARGEST_MATRIX = 2**28
 """Bytes. Larger matrices are not kept in memory where the triangle will do."""
-
-CHUNK_BYTES = 2**21
-"""Size of the largest block of rows that is assembled at once. Temporaries take a small multiple of it, which a core's
-cache holds: larger blocks are slower, smaller ones spend their time on dispatch."""
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """A term at its collocation points."""
-
-    term: Term
-    right_side: RightSide
-    points: Points
-    normals: Float[np.ndarray, "n s"]
-
 
 PROBED = 256
 """So many points of every block keep their rows, to see whether the problem is linear."""
@@ -73,11 +57,6 @@ class Probe:
         """Keep the rows of a chunk that belong to it."""
         mine = slice(*np.searchsorted(self.points, (here.start, here.stop)))
         np.multiply(gradient[self.points[mine] - here.start], weight, out=self.rows[mine])
-
-
-def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
-    """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
-    return np.linspace(0, n - 1, min(count, n)).astype(int)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,100 +87,6 @@ class System:
     def target(self) -> Float[np.ndarray, " n"]:
         """The right-hand side that belongs to the rows of A: b unless they are folded."""
         return self.b if self.folded is None else self.folded
-
-
-def collocate(
-    problem: Problem,
-    interior: int,
-    boundary: int,
-    *,
-    features: Features | None = None,
-    sampling: str = "sobol",
-    key: Key = 0,
-) -> list[Block]:
-    """Collocation points for every term: `interior` for the equation, `boundary` shared by the conditions.
-
-    A condition gets points in proportion to the measure of its part, but at least half of an equal share: a small part
-    matters as much to the solution as a large one. Terms that the features add get points at the same density; those
-    that they impose are left out. Where the features are finer than elsewhere, their `density` says where the points
-    go.
-    """
-    pool = 1 if features is None or features.concentration == 1 else _pool(features.concentration)
-    own = [t for t in problem.terms if features is None or t.kind != features.imposes]
-    terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
-    measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
-    total = sum(measures.values())
-    blocks = []
-    for term, seed in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
-        if term.on is None:
-            points = problem.domain.sample(pool * interior, sampling, key=int(seed))
-            normals = np.zeros_like(points)
-        elif isinstance(term.on, Part):
-            share = term.on.measure / (total or term.on.measure)
-            least = 0.5 / len(measures) if term.name in measures else 0.0
-            count = pool * max(1, round(max(share, least) * boundary))
-            points, normals = term.on.sample(count, sampling, key=int(seed))
-        else:
-            points = problem.given_points(term)
-            normals = np.zeros_like(points)
-        if features is not None and pool > 1 and _is_extended(term):
-            points, normals = _wanted(features, points, normals, pool, np.random.default_rng(seed))
-        space = problem.domain.dim - problem.layout.has_time
-        blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
-    return blocks
-
-
-def _is_extended(term: Term) -> bool:
-    """Whether a term holds on more than single points."""
-    return term.on is None or (isinstance(term.on, Part) and any(piece.dim > 0 for piece in term.on.pieces))
-
-
-FEWEST_CANDIDATES, MOST_CANDIDATES = 16, 2000
-"""Where features choose among points, so many times more of them are drawn than needed."""
-
-
-def _pool(concentration: float) -> int:
-    """Enough candidates to find the points that are wanted most."""
-    return int(np.clip(2 * concentration, FEWEST_CANDIDATES, MOST_CANDIDATES))
-
-
-def _wanted(
-    features: Features, points: Points, normals: Normals, pool: int, rng: np.random.Generator
-) -> tuple[Float[np.ndarray, "kept d"], Float[np.ndarray, "kept d"]]:
-    """One of `pool` points, with the density that the features ask for."""
-    weights = features.density(points)
-    keep = rng.choice(len(points), -(-len(points) // pool), replace=False, p=weights / weights.sum())
-    return points[keep], normals[keep]
-
-
-def with_equation(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]:
-    """The same points with another left side of the equation, which comes first."""
-    return [replace(blocks[0], term=terms[0]), *blocks[1:]]
-
-
-def thinned(block: Block, count: int) -> Block:
-    """The block at `count` of its points."""
-    keep = spread(len(block.points), count)
-    return replace(block, points=block.points[keep], normals=block.normals[keep])
-
-
-def bucket(n: int) -> int:
-    """n rounded up to one of four sizes per power of two, so that few shapes are compiled."""
-    step = max(1, 2 ** (max(n - 1, 1).bit_length() - 3))
-    return -(-n // step) * step
-
-
-def chunks(n: int, row_bytes: int):
-    """Slices of at most `CHUNK_BYTES`, and the padded size that each is evaluated at."""
-    size = max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
-    for start in range(0, n, size):
-        stop = min(start + size, n)
-        yield slice(start, stop), bucket(stop - start)
-
-
-def padded(array: Float[np.ndarray, "n d"], size: int) -> Float[np.ndarray, "size d"]:
-    """The array with its last row repeated up to `size` rows."""
-    return np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)])
 
 
 @partial(jax.jit, static_argnames=("lhs", "layout"))
@@ -379,39 +264,6 @@ def _check_rows(job: _Job, norm: Vector, left: Vector, right: Vector) -> None:
             f"Condition {name!r} does not depend on the unknown at {failed.sum()} of {len(failed)} rows, for instance "
             f"at {at}, yet asks for a value. Check its part: a Neumann condition needs a normal in space."
         )
-
-
-@jax.jit
-def _evaluate(features, coefficients: Array, points: Array) -> Array:
-    return jax.vmap(lambda z: jax.vmap(lambda c: features.combine(z, c))(coefficients))(points)
-
-
-def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
-    """Σ cⱼ φⱼ at points, in chunks."""
-    return evaluate_all(features, coefficients[None], points)[0]
-
-
-def evaluate_all(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:
-    """Several functions of the space at points, (k, n, C); the features are evaluated once."""
-    out = np.empty((len(coefficients), len(points), coefficients.shape[2]))
-    row_bytes = 8 * max(coefficients.shape[1], out.shape[0] * out.shape[2]) + features.working_bytes
-    for here, size in chunks(len(points), row_bytes):
-        values = np.asarray(_evaluate(features, coefficients, padded(points[here], size)))
-        out[:, here] = np.moveaxis(values[: here.stop - here.start], 0, 1)
-    return out
-
-
-@jax.jit
-def _feature_values(features, points: Array) -> Array:
-    return jax.vmap(features)(points)
-
-
-def feature_values(features: Features, points: Points) -> Float[np.ndarray, "n m"]:
-    """All features at points, in chunks."""
-    out = np.empty((len(points), features.size), order="F")
-    for here, size in chunks(len(points), 8 * features.size + features.working_bytes):
-        out[here] = np.asarray(_feature_values(features, padded(points[here], size)))[: here.stop - here.start]
-    return out
 
 
 @partial(jax.jit, static_argnames=("lhs", "layout"))

@@ -20,7 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm.assemble import Block, System, assemble, evaluate_all
+from pdofm.assemble import System, assemble
+from pdofm.collocate import Block
+from pdofm.evaluate import evaluate_all
 from pdofm.features import Features
 from pdofm.methods import Outcome
 from pdofm.problem import Problem

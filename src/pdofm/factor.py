@@ -16,17 +16,10 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import Key, Points
-from pdofm.assemble import (
-    Block,
-    Coefficients,
-    System,
-    check_finite,
-    data_name,
-    entries,
-    nonlinear_terms,
-    right_values,
-)
+from pdofm.assemble import System, check_finite, data_name, entries, nonlinear_terms, right_values
+from pdofm.collocate import Block
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
+from pdofm.evaluate import Coefficients
 from pdofm.features import Features
 from pdofm.fit import ACCEPTABLE, Clock, Prepared, advice, prepare
 from pdofm.lstsq import Factorization, LeastSquares

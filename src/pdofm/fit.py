@@ -10,9 +10,11 @@ from weakref import WeakSet
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.assemble import Block, assemble, collocate, feature_values
+from pdofm.assemble import assemble
+from pdofm.collocate import Block, collocate
 from pdofm.errors import FeaturesError, NonlinearError, ProblemError, SolveError
 from pdofm.estimate import estimate_error
+from pdofm.evaluate import feature_values
 from pdofm.features import Features, NetworkFeatures, polynomial_degree
 from pdofm.methods import Linear, Method, Newton, Outcome, Setting
 from pdofm.problem import Problem

@@ -13,19 +13,10 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import (
-    Block,
-    Coefficients,
-    System,
-    assemble,
-    evaluate,
-    feature_values,
-    nonlinear_terms,
-    residuals,
-    thinned,
-    with_equation,
-)
+from pdofm.assemble import System, assemble, nonlinear_terms, residuals
+from pdofm.collocate import Block, thinned, with_equation
 from pdofm.errors import NonlinearError, SolveError
+from pdofm.evaluate import Coefficients, evaluate, feature_values
 from pdofm.features import Features
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem

@@ -19,10 +19,12 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Points, Vector
-from pdofm.assemble import Block, collocate, entries, evaluate, left_values, right_values
+from pdofm.assemble import entries, left_values, right_values
+from pdofm.collocate import Block, collocate
 from pdofm.conditions import Periodic
 from pdofm.domain import corners
 from pdofm.errors import PdofmError, ProblemError, SolveError
+from pdofm.evaluate import evaluate
 from pdofm.features import (
     Chebyshev,
     Concatenate,

@@ -28,9 +28,11 @@ import optax
 from jax import Array
 
 from pdofm._types import Key
-from pdofm.assemble import collocate, entries, evaluate, right_values
+from pdofm.assemble import entries, right_values
+from pdofm.collocate import collocate
 from pdofm.domain import Part
 from pdofm.errors import ConvergenceWarning, FeaturesError, unknown_name
+from pdofm.evaluate import evaluate
 from pdofm.features import Features
 from pdofm.fit import ACCEPTABLE, check_fit, fit
 from pdofm.losses import Batch, Loss, Orthogonality, Projected, Samples, physics_of

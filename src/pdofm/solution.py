@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float
 
-from pdofm.assemble import Coefficients, chunks, evaluate, padded
 from pdofm.errors import ProblemError
+from pdofm.evaluate import Coefficients, chunks, evaluate, padded
 from pdofm.features import Features
 from pdofm.metrics import max_error, relative_l2
 from pdofm.operators import grad
