@@ -259,6 +259,25 @@ def test_chebyshev_polynomials_in_one_dimension_are_those_of_numpy(degree):
     np.testing.assert_allclose(found, chebvander(y, degree), atol=1e-12)
 
 
+def test_a_degree_per_axis_resolves_the_axes_differently():
+    total, tensor = (pf.Chebyshev(SQUARE, degree=(2, 4), kind=kind) for kind in ("total", "tensor"))
+    assert total.size == 5 + 3 + 1  # j ≤ 4 - 2 i
+    assert tensor.size == 3 * 5
+    y = SQUARE.sample(7)
+    i, j = np.array([(0, 0), (0, 1), (0, 2), (1, 0), (0, 3), (1, 1), (0, 4), (1, 2), (2, 0)]).T
+    expected = chebvander(y[:, 0], 2)[:, i] * chebvander(y[:, 1], 4)[:, j]
+    np.testing.assert_allclose(many(total, y), expected, rtol=1e-13, atol=1e-14)
+    assert pf.Chebyshev(SQUARE, degree=(0, 3)).size == 4
+    assert pf.Chebyshev(SQUARE, degree=(0, 0)).size == 1
+    assert pf.Chebyshev(SQUARE, degree=(6, 6)).size == pf.Chebyshev(SQUARE, degree=6).size
+
+
+@pytest.mark.parametrize("options", [{"degree": (3, 4, 5)}, {"degree": (3, 4), "size": 10}, {"degree": (3, -1)}])
+def test_degrees_that_do_not_fit_are_refused(options):
+    with pytest.raises(FeaturesError, match=r"degree must be"):
+        pf.Chebyshev(SQUARE, **options)
+
+
 @pytest.mark.parametrize("orders", [(0, 0), (1, 0), (0, 2), (1, 1), (2, 2), (0, 4), (3, 1)])
 def test_derivatives_of_chebyshev_polynomials_are_those_of_numpy(orders, seed):
     """Of all orders, in forward mode; on the square the reference coordinates are the coordinates."""

@@ -3,7 +3,7 @@
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -21,15 +21,32 @@ from pdofm.features.trigonometry import cos, sin
 
 
 @lru_cache(maxsize=64)
-def _indices(dim: int, highest: int, kind: str) -> Int[np.ndarray, "m d"]:
-    """Multi-indices up to a degree, ordered by degree, so that leading ones span a coarser space."""
+def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") -> Int[np.ndarray, "m d"]:
+    """Multi-indices k with Σ wᵢ kᵢ ("total") or max wᵢ kᵢ ("tensor") at most `budget`, the smallest first, so that
+    leading ones span a coarser space."""
     if kind not in ("total", "tensor"):
         raise unknown_name("kind of degree", kind, ("total", "tensor"))
+
+    def weighted(index: tuple[int, ...]) -> int:
+        each = [weight * k for weight, k in zip(weights, index, strict=False)]
+        return sum(each) if kind == "total" else max(each)
+
     found: list[tuple[int, ...]] = [()]
-    for _ in range(dim):  # axis by axis, so that nothing above the total degree is ever listed
-        found = [(*head, k) for head in found for k in range(highest - (sum(head) if kind == "total" else 0) + 1)]
-    of_degree = sum if kind == "total" else max
-    return np.array(sorted(found, key=lambda index: (of_degree(index), index)), dtype=np.int64).reshape(-1, dim)
+    for weight in weights:  # axis by axis, so that nothing above the budget is ever listed
+        found = [
+            (*head, k)
+            for head in found
+            for k in range((budget - (weighted(head) if kind == "total" else 0)) // weight + 1)
+        ]
+    return np.array(sorted(found, key=lambda index: (weighted(index), index)), dtype=np.int64).reshape(-1, len(weights))
+
+
+def _indices(dim: int, degree: int | tuple[int, ...], kind: str) -> Int[np.ndarray, "m d"]:
+    """Multi-indices up to a degree; with a degree per axis, those with Σ kᵢ / degreeᵢ ≤ 1."""
+    if isinstance(degree, int):
+        return indices_below((1,) * dim, degree, kind)
+    budget = math.lcm(*(k for k in degree if k > 0))
+    return indices_below(tuple(budget // k if k > 0 else budget + 1 for k in degree), budget, kind)
 
 
 @lru_cache(maxsize=64)
@@ -121,17 +138,33 @@ class Chebyshev(Features):
     """Products of Chebyshev polynomials on the box.
 
     Up to a total degree (``kind="total"``) or a degree per axis (``kind="tensor"``); give `degree`, or `size` for the
-    largest degree with at most that many functions.
+    largest degree with at most that many functions. A degree for each axis, as in ``degree=(8, 20)``, resolves some
+    directions better than others: Σ kᵢ / degreeᵢ ≤ 1, or kᵢ ≤ degreeᵢ.
     """
 
     lower: Corner
     upper: Corner
-    degree: int = eqx.field(static=True)
+    degree: int | tuple[int, ...] = eqx.field(static=True)
     kind: str = eqx.field(static=True)
 
-    def __init__(self, domain: HasBox, size: int | None = None, *, degree: int | None = None, kind: str = "total"):
+    def __init__(
+        self,
+        domain: HasBox,
+        size: int | None = None,
+        *,
+        degree: int | Sequence[int] | None = None,
+        kind: str = "total",
+    ):
         self.lower, self.upper = box_of(domain)
         self.kind = kind
+        if isinstance(degree, Sequence):
+            if size is not None or len(degree) != self.dim:
+                raise FeaturesError(
+                    f"degree must be one number, or one for each of {self.dim} axes, without size; got degree="
+                    f"{tuple(degree)}, size={size}."
+                )
+            self.degree = tuple(check_count("degree", k, least=0) for k in degree)
+            return
         self.degree = chosen_degree(size, degree, lambda k: len(_indices(self.dim, k, kind)))
 
     @property

@@ -5,7 +5,6 @@ layer s is n·x magnified by 1/w, outside it grows like a logarithm. (The map of
 collocation method with adaptively transformed Chebyshev grid points", 2006, with a direction.)
 """
 
-from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -16,23 +15,15 @@ from jaxtyping import Array, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Corner, HasBox, Unmapped, box_of
-from pdofm.features.spectral import chosen_degree, products
+from pdofm.features.spectral import chosen_degree, indices_below, products
 
 ALONG = 2
 """A degree along the layer counts so many times: across it the function is harder to resolve."""
 
 
-@lru_cache(maxsize=64)
 def _indices(dim: int, degree: int) -> Int[np.ndarray, "m d"]:
     """Degrees (i across, j along) with i + 2 Σj ≤ degree, the smallest sums first."""
-    found: list[tuple[int, ...]] = [(i,) for i in range(degree + 1)]
-    for _ in range(dim - 1):
-        found = [(*head, k) for head in found for k in range((degree - _weighted(head)) // ALONG + 1)]
-    return np.array(sorted(found, key=lambda index: (_weighted(index), index)), dtype=np.int64)
-
-
-def _weighted(index: tuple[int, ...]) -> int:
-    return index[0] + ALONG * sum(index[1:])
+    return indices_below((1, *(ALONG,) * (dim - 1)), degree)
 
 
 class StretchedPolynomials(Unmapped):
