@@ -26,7 +26,7 @@ def levels(problem: str) -> list[Level]:
         return [_level(_random, problem, features=features) for features in (60, 90, 120, 150, 160, 180, 220)]
     if problem == "kovasznay":
         # The flow varies less along the stream than across it.
-        return [_level(_from_coarse, problem, along=along, across=2 * along) for along in (6, 8, 10, 11, 12)]
+        return [_level(_from_coarse, problem, along=along, across=2 * along) for along in (6, 8, 10, 12, 14, 15)]
     return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
 
 
