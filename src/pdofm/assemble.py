@@ -9,12 +9,9 @@ derivative of u is a contraction of c with the same derivative of all features, 
 features, whatever their number.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,8 +27,6 @@ from pdofm.features import Features
 from pdofm.lstsq import Folding
 from pdofm.problem import RightSide
 from pdofm.terms import Layout, LeftSide, Term
-
-T = TypeVar("T")
 
 LARGEST_MATRIX = 2**28
 """Bytes. Larger matrices are not kept in memory where the triangle will do."""
@@ -193,72 +188,40 @@ def assemble(
         probes[name] = Probe.of(len(block.points), k, columns)
         start = rows[name].stop
 
-    def linearised(job: _Job) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        points, normals = (padded(array[job.here], job.size) for array in (job.block.points, job.block.normals))
-        found = _linearise(job.block.term.lhs, layout, features, coefficients, points, normals)
-        value, gradient, norm = (np.asarray(array)[: job.here.stop - job.here.start] for array in found)
-        return value.reshape(-1), gradient, norm.reshape(-1)
-
-    jobs = (
-        _Job(block, here, size)
-        for block, k in zip(blocks, counts, strict=True)
-        for here, size in chunks(len(block.points), 8 * k * columns + features.working_bytes)
-    )
-    for job, (value, gradient, norm) in _ahead(jobs, linearised):
-        name, weight, k = job.block.term.name, job.block.term.weight, gradient.shape[1]
-        if job.here.start == 0:
-            right[rows[name]] = right_values(layout, job.block, k).reshape(-1)
-        first = rows[name].start
-        at = slice(first + job.here.start * k, first + job.here.stop * k)
-        left[at], scales[at] = value, weight / np.where(norm == 0, 1.0, norm)
-        probes[name].take(job.here, gradient, weight)
-        flat = gradient.reshape(-1, columns)
-        if folding is None:
-            np.multiply(flat, weight, out=A[at])
-        else:
-            folding.add(flat * weight, scales[at] * (right[at] - left[at]))
-        if check:
-            _check_rows(job, norm, left[at], right[at])
+    for block, k in zip(blocks, counts, strict=True):
+        name, weight = block.term.name, block.term.weight
+        right[rows[name]] = right_values(layout, block, k).reshape(-1)
+        for here, size in chunks(len(block.points), 8 * k * columns + features.working_bytes):
+            points, normals = (padded(array[here], size) for array in (block.points, block.normals))
+            found = _linearise(block.term.lhs, layout, features, coefficients, points, normals)
+            value, gradient, norm = (np.asarray(array)[: here.stop - here.start] for array in found)
+            at = slice(rows[name].start + here.start * k, rows[name].start + here.stop * k)
+            norm, flat = norm.reshape(-1), gradient.reshape(-1, columns)
+            left[at], scales[at] = value.reshape(-1), weight / np.where(norm == 0, 1.0, norm)
+            probes[name].take(here, gradient, weight)
+            if folding is None:
+                np.multiply(flat, weight, out=A[at])
+            else:
+                folding.add(flat * weight, scales[at] * (right[at] - left[at]))
+            if check:
+                _check_rows(block, here, norm, left[at], right[at])
     if folding is None:
         return System(A, left, right, scales, rows, probes)
     A, folded = folding.reduced()
     return System(A, left, right, scales, rows, probes, folded)
 
 
-class _Job(NamedTuple):
-    """A chunk of a block, and the number of points that it is padded to."""
-
-    block: Block
-    here: slice
-    size: int
-
-
-_POOL = ThreadPoolExecutor(2, "pdofm-assemble")
-
-
-def _ahead(jobs: Iterable[_Job], work: Callable[[_Job], T]) -> Iterator[tuple[_Job, T]]:
-    """Jobs with their results, in order; the next one is under way meanwhile, so that two shapes compile at once."""
-    waiting: deque[tuple[_Job, Future[T]]] = deque()
-    for job in jobs:
-        waiting.append((job, _POOL.submit(work, job)))
-        if len(waiting) > 1:
-            done, result = waiting.popleft()
-            yield done, result.result()
-    for done, result in waiting:
-        yield done, result.result()
-
-
-def _check_rows(job: _Job, norm: Vector, left: Vector, right: Vector) -> None:
+def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Vector) -> None:
     """Left sides must be finite; and a row of zeros can only hold if its data happen to be met."""
-    name = job.block.term.name
+    name = block.term.name
     if not (np.isfinite(left).all() and np.isfinite(norm).all()):
         raise ProblemError(
             f"The left side of {name!r} is not finite at some of its points. "
             "Check the operator for divisions by zero or roots of negative numbers there."
         )
     failed = (norm == 0) & (np.abs(right - left) > 1e-12 * np.maximum(1.0, np.abs(right)))
-    if job.block.term.on is not None and failed.any():
-        points = job.block.points[job.here]
+    if block.term.on is not None and failed.any():
+        points = block.points[here]
         at = points[np.flatnonzero(failed)[0] * len(points) // len(failed)].tolist()
         raise ProblemError(
             f"Condition {name!r} does not depend on the unknown at {failed.sum()} of {len(failed)} rows, for instance "

@@ -321,6 +321,8 @@ def factor(
 
 def _check_linear(setting: Setting, system: System, step: Coefficients | None = None) -> None:
     problem, at = setting.problem, setting.zero()
+    if setting.is_linear:
+        return
     nonlinear = nonlinear_terms(problem.layout, setting.features, setting.blocks, system, at, step, count=TRIED)
     if nonlinear:
         raise NonlinearError(
