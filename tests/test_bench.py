@@ -3,6 +3,7 @@
 import json
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -51,11 +52,12 @@ def test_the_loop_over_features_gives_the_columns_of_the_matrix(compiled):
     features = pf.NetworkFeatures(phases._SQUARE, width=20, depth=2)
     columns = np.stack(phases._loop(features, compiled)(), axis=1)
     points = phases._SQUARE.sample(1024)
-    values = [float(pf.laplacian(lambda x, j=j: features(x)[j])(points[7])) for j in range(phases.LOOPED)]
+    values = [float(pf.laplacian(lambda x, j=j: features(x)[j])(jnp.asarray(points[7]))) for j in range(phases.LOOPED)]
     assert columns.shape == (1024, phases.LOOPED)
     np.testing.assert_allclose(columns[7], values, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_levels_of_this_package_solve_the_problem_better_and_better(problem):
     """The cheapest level and one in the middle; the expensive ones belong to the benchmark."""

@@ -46,7 +46,7 @@ def _loop(features: pf.NetworkFeatures, compiled: bool) -> Callable[[], Any]:
     one feature over all points, then the gradient of each of its entries, feature after feature."""
     points = jnp.asarray(_SQUARE.sample(1024))
 
-    def column(j: int) -> Array:
+    def column(j: int | Array) -> Array:
         def feature(x: Array) -> Array:
             return jnp.sum(jax.vmap(features)(x)[:, j])
 

@@ -74,5 +74,5 @@ def _from_coarse(problem: pf.Problem, along: int, across: int) -> Evaluate:
 
 def _with_corner(problem: pf.Problem, degree: int) -> Evaluate:
     domain = problem.domain
-    features = pf.Concatenate(pf.Chebyshev(domain, degree=degree), pf.CornerFunctions(domain, highest=2, degree=0))
+    features = pf.Concatenate(pf.Chebyshev(domain, degree=degree), pf.CornerFunctions(domain, highest=2.0, degree=0))
     return pf.solve(problem, features, points=2 * features.size, boundary_points=16 * (degree + 1), tol=np.inf)
