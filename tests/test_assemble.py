@@ -262,9 +262,9 @@ def cubic() -> pf.Problem:
 def test_folding_does_not_change_the_solution(make, monkeypatch):
     problem = make()
     features = pf.Chebyshev(problem.domain, 100 if problem.domain.dim == 2 else 15)
-    whole = pf.solve(problem, features)
+    whole = pf.solve(problem, features, points=2500)
     monkeypatch.setattr(module, "LARGEST_MATRIX", 1)
-    folded = pf.solve(problem, features)
+    folded = pf.solve(problem, features, points=2500)
     points = problem.domain.sample(500)
     np.testing.assert_allclose(folded.coefficients, whole.coefficients, atol=1e-11 * np.abs(whole.coefficients).max())
     np.testing.assert_allclose(folded(points), whole(points), atol=1e-11 * np.abs(whole(points)).max())

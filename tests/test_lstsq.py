@@ -151,21 +151,25 @@ def test_the_svd_reports_the_condition_of_the_matrix_with_unit_columns(condition
     assert SVD().factor(A).condition == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize("condition", [1e1, 1e6, 1e12])
+@pytest.mark.parametrize("condition", [1e1, 1e6, 1e14])
 def test_the_condition_from_qr_is_right_within_the_number_of_columns(condition, seed):
     """The 1-norm of a matrix is within √n of its 2-norm, so that condition numbers agree within n. Of a triangle that
     was pivoted, max|r| ≤ σ₁ and min|r| ≥ σₙ; pivoting keeps both near, but for matrices made to defeat it.
     """
     A = with_condition(40, 12, condition, seed)
     expected = np.linalg.cond(unit(A))
-    assert expected / 12 <= QR().factor(A).condition <= expected * (12 if expected < 1e9 else 1 + 1e-3)
+    factored = QR().factor(A)
+    pivoted = factored.inverse.rotate is not None
+    assert expected / 12 <= factored.condition <= expected * (1 + 1e-3 if pivoted else 12)
 
 
 def test_a_well_conditioned_matrix_is_solved_as_accurately_without_pivoting(seed):
     """Above the limit of pivoting and below it, the solution is that of the SVD up to rounding times the condition."""
-    for condition in (1e8, 1e12):
+    for condition in (1e8, 1e14):
         A, c = with_condition(60, 20, condition, seed), normal(seed + 2, 20)
-        found, expected = (solver().factor(A).solve(A @ c) for solver in (QR, SVD))
+        factored = QR().factor(A)
+        found, expected = (factored.solve(A @ c), SVD().factor(A).solve(A @ c))
+        assert (factored.inverse.rotate is None) == (condition < 1e10)
         np.testing.assert_allclose(found, expected, atol=1e-14 * condition)
         np.testing.assert_allclose(found, c, atol=1e-14 * condition)
 
@@ -173,9 +177,9 @@ def test_a_well_conditioned_matrix_is_solved_as_accurately_without_pivoting(seed
 # ---- rows that come in blocks
 
 
-@pytest.mark.parametrize("rows", [13, 100, 108, 109, 1000])
+@pytest.mark.parametrize("rows", [13, 96, 97, 192, 1000])
 def test_folded_rows_have_the_same_solution_and_the_same_residual(solver, rows, seed):
-    """108 rows fill the block of 12 columns once and leave nothing; 13 leave it nearly empty."""
+    """96 rows fill the block of 12 columns once and leave nothing; 13 leave it nearly empty."""
     A, b = normal(seed, rows, 11), normal(seed + 1, rows)
     folding, cuts = Folding(11), np.random.default_rng(seed).integers(0, rows, 20)
     for some in np.split(np.arange(rows), np.sort(cuts)):

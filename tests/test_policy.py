@@ -1,11 +1,13 @@
 """A search for a tolerance: what it chooses, when it believes an answer, and what it says if there is none."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.errors import ConvergenceWarning, FeaturesError, PdofmError, SolveError
+from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
 from pdofm.policy import Search, find_layer
 
 
@@ -194,6 +196,41 @@ def test_a_solution_that_stood_alone_is_confirmed_by_a_worse_one():
     assert u.space == "30"
     assert u.attempts[1].estimate > 1e-10
     assert u.converged
+
+
+def test_equal_features_at_hand_do_not_confirm_each_other():
+    problem = pf.zoo.get("poisson-1d")
+    features = pf.NetworkFeatures(problem.domain, 40)
+    u = pf.solve(problem, tol=1e-8, candidates=[features, pf.NetworkFeatures(problem.domain, 40)])
+    assert [a.space for a in u.attempts] == ["features at hand", "polynomials"]
+
+
+def test_an_iteration_that_failed_confirms_nothing(monkeypatch):
+    """It returns its start, which is the solution that it would confirm."""
+    problem = pf.zoo.get("burgers")
+    search = Search(problem, 1e-6, None, 0, 2000, 120.0)
+    search.attempt("alone", "", pf.Chebyshev(problem.domain, 100), "clustered")
+    assert search.best is not None
+    assert search.best.converged
+    stuck = replace(search.best, converged=False, stats=replace(search.best.stats, finished=False))
+    monkeypatch.setattr(search, "solved", lambda features, sampling: stuck)
+    search.attempt("stuck", "", stuck.features, "clustered")
+    assert not search.reached
+
+
+def test_a_nonlinearity_that_shows_at_another_size_is_noticed_later():
+    """Linear below 5, where the first source keeps it; the second one does not."""
+    problem = pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -pf.laplacian(u)(x) + jnp.maximum(u(x) - 5.0, 0.0) ** 2,
+        source=1.0,
+        conditions=[pf.Dirichlet(0.0)],
+    )
+    features = pf.Chebyshev(problem.domain, 20)
+    assert pf.solve(problem, features).reason == "one linear solve"
+    solver = pf.factor(problem, features)
+    with pytest.raises(NonlinearError):
+        solver.solve([lambda x: 1000.0])
 
 
 def test_newton_starts_from_the_solution_before():

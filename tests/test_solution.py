@@ -463,5 +463,5 @@ def test_a_tolerance_below_rounding_is_named():
     problem = pf.zoo.get("poisson-1d")
     with pytest.warns(ConvergenceWarning, match="1e-18 is beyond what rounding allows"):
         pf.solve(problem, 30, tol=1e-18)
-    with pytest.raises(SolveError, match="must be positive; got -1"):
+    with pytest.raises(SolveError, match="must be a positive number; got -1"):
         pf.solve(problem, 30, tol=-1.0)

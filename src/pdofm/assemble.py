@@ -173,11 +173,13 @@ def assemble(
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
 
     With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors. With
-    `fold` a matrix above `LARGEST_MATRIX` is not kept: its rows are folded into a triangle as they come.
+    `fold` a matrix above `LARGEST_MATRIX` with many more rows than columns is not kept: its rows are folded into a
+    triangle as they come.
     """
     counts = [entries(layout, block) for block in blocks]
     total, columns = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True)), coefficients.size
-    folding = Folding(columns) if fold and 8 * total * columns > LARGEST_MATRIX else None
+    worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
+    folding = Folding(columns) if fold and worthwhile else None
     # Fortran order, so that LAPACK factors it in place.
     A = np.empty((total if folding is None else 0, columns), order="F")
     left, right, scales = (np.empty(total) for _ in range(3))

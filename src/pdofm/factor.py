@@ -321,7 +321,7 @@ def factor(
 
 def _check_linear(setting: Setting, system: System, step: Coefficients | None = None) -> None:
     problem, at = setting.problem, setting.zero()
-    if setting.is_linear:
+    if setting.is_linear and step is None:
         return
     nonlinear = nonlinear_terms(problem.layout, setting.features, setting.blocks, system, at, step, count=TRIED)
     if nonlinear:

@@ -37,7 +37,7 @@ VIOLATED = 0.05
 
 
 _LINEAR: WeakSet[Problem] = WeakSet()
-"""Problems that were solved and found to be linear: they are not tried again."""
+"""Problems that were solved and found to be linear: they are not tried again before they are solved."""
 
 
 def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
@@ -105,6 +105,7 @@ def fit(
         held_out=_rms(unseen.b),
         seconds=clock.seconds,
         steps=outcome.steps,
+        finished=outcome.converged,
     )
     data = _rms(unseen.scales * unseen.right)
     violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}

@@ -93,7 +93,8 @@ class QR(LeastSquares):
     """QR with column pivoting and a complete orthogonal decomposition (the semantics of LAPACK's gelsy).
 
     Several times cheaper than the SVD of the triangle, and on feature matrices slightly more accurate. A triangle that
-    is so well conditioned that nothing can be dropped is left as it is. Its condition number is an estimate.
+    is so well conditioned that nothing can be dropped is left as it is. Its condition number is an estimate: in the
+    1-norm where nothing is pivoted, else the ratio of the diagonal, a lower bound.
     """
 
     def invert(self, triangle: Matrix) -> _Inverse:
@@ -203,9 +204,14 @@ class Folding:
 
     BLOCK = 8
 
+    @classmethod
+    def rows_held(cls, columns: int) -> int:
+        """How many rows it has in memory."""
+        return (1 + cls.BLOCK) * (columns + 1)
+
     def __init__(self, columns: int):
         self._held = columns + 1
-        self._stack = np.zeros(((1 + self.BLOCK) * self._held, self._held), order="F")
+        self._stack = np.zeros((self.rows_held(columns), self._held), order="F")
         self._filled = self._held  # the triangle comes first; it is still zero
 
     def add(self, A: Matrix, b: Vector) -> None:

@@ -78,7 +78,7 @@ class Setting:
 
     def nonlinear_terms(self, system: System, at: Coefficients, step: Coefficients | None = None) -> list[str]:
         """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients."""
-        if self.is_linear:
+        if self.is_linear and step is None:  # at the size of a solution it is tried all the same
             return []
         return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
 
@@ -217,7 +217,7 @@ class Picard(Method):
         return _start(self.initial, setting.zero())
 
 
-def interpolated(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
+def fitted(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
     """The coefficients that fit values at points best: a start for an iteration."""
     lifting = evaluate(features, np.zeros((features.size, values.shape[1])), points)
     return ITERATED.factor(feature_values(features, points)).solve(values - lifting)

@@ -3,9 +3,9 @@
 A policy is a function ``policy(search)`` that calls `Search.attempt` or `Search.grow` until `search.over`; everything
 that is decided about a space is decided in `default_policy`.
 
-An answer is believed if its estimated error is below the tolerance, the solution before or after it, in a smaller or
-another space, agrees with it to half as many digits, and the equation holds at many more points: an estimate alone can
-be fooled by a layer or a source that falls between the points.
+An answer is believed if its estimated error is below the tolerance, the solution before it or a later one, in another
+space, agrees with it to half as many digits, and the equation holds at many more points: an estimate alone can be
+fooled by a layer or a source that falls between the points.
 """
 
 import math
@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
@@ -35,7 +36,7 @@ from pdofm.features import (
     StretchedPolynomials,
 )
 from pdofm.fit import fit
-from pdofm.methods import Method, Newton, interpolated
+from pdofm.methods import Method, Newton, fitted
 from pdofm.problem import Problem
 from pdofm.sampling import generator
 from pdofm.solution import Attempt, Solution
@@ -93,7 +94,7 @@ class Search:
         self.problem, self.tol, self.method = problem, tol, method
         self.seed = int(generator(key).integers(2**31))
         self.max_features, self.max_seconds = max_features, max_seconds
-        self.candidates = tuple(candidates)
+        self.candidates = _checked(candidates)
         self.attempts: list[Attempt] = []
         self.best: Solution | None = None
         self.reached = False
@@ -132,7 +133,7 @@ class Search:
         self.reached = found.converged and change <= enough and self.holds_in_between(found)
         if self.reached or self.best is None or self._best is None or _rank(found) < _rank(self.best):
             self.best, self._best = replace(found, space=space), values
-        elif self.best.converged and _distance(self._best, values) <= enough:
+        elif found.stats.finished and self.best.converged and _distance(self._best, values) <= enough:
             self.reached = self.holds_in_between(self.best)  # what stood alone is confirmed
         return found
 
@@ -173,8 +174,12 @@ class Search:
         if method is None and best is not None and best.stats.steps and best.error_estimate < RESOLVED:
             points = self.in_between[0].points[: 4 * features.size]
             known = evaluate(best.features, best.coefficients, points)
-            method = Newton(initial=interpolated(features, points, known))
-        return fit(self.problem, features, method=method, sampling=sampling, tol=self.tol, key=self.seed)
+            method = Newton(initial=fitted(features, points, known))
+        options = {"sampling": sampling, "tol": self.tol, "key": self.seed}
+        found = fit(self.problem, features, method=method, **options)
+        if method is not self.method and not found.stats.finished:  # a bad start: from zero, then
+            found = fit(self.problem, features, method=self.method, **options)
+        return found
 
     def grow(self, space: str, why: str, make: Callable[[int], Features], sampling: str = "sobol") -> None:
         """Try ``make(size)`` with more and more features, as long as that pays."""
@@ -233,6 +238,17 @@ class Search:
         return replace(best, converged=self.reached, reason=reason, attempts=tuple(self.attempts))
 
 
+def _checked(candidates: Sequence[Features]) -> tuple[Features, ...]:
+    """Features, each once: equal ones would confirm each other."""
+    if isinstance(candidates, Features) or not all(isinstance(each, Features) for each in candidates):
+        raise SolveError("candidates must be a list of features, as in candidates=[pf.load('poisson-2d')].")
+    kept: list[Features] = []
+    for each in candidates:
+        if not any(eqx.tree_equal(each, other) for other in kept):
+            kept.append(each)
+    return tuple(kept)
+
+
 def _rank(solution: Solution) -> tuple[bool, float]:
     """Smaller is better."""
     estimate = solution.error_estimate
@@ -250,7 +266,7 @@ def default_policy(search: Search) -> None:
     problem = search.problem
     domain = problem.domain
     for features in search.candidates:
-        if not search.over:
+        if not search.over and features.size <= search.max_features:
             search.attempt("features at hand", "they were given", features)
     if not search.over and _is_periodic(problem):
         search.grow("Fourier", "all sides are periodic", lambda m: Fourier(domain, m, kind="tensor"))

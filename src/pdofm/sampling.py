@@ -125,7 +125,7 @@ def _check_yield(kept: int, tried: int, what: str) -> None:
 
 
 def _source(dim: int, kind: str, rng: np.random.Generator) -> Callable[[int], Points]:
-    """A function that gives the next n points of the cube; the first n must be a power of two."""
+    """A function that gives the next n points of the cube, n a power of two that divides the number before."""
     if kind == "random":
         return lambda n: np.maximum(rng.random((n, dim)), 2.0**-54)
     # The points are multiples of 2**-30; half of that moves them off the faces of the cube.

@@ -63,7 +63,7 @@ class Sobol:
     def __call__(self, n: int) -> Float[np.ndarray, "n d"]:
         """The next n points, multiples of 2^-30 in [0, 1): n a power of two that divides the number of those before."""
         start, self._next = self._next, self._next + n
-        if n & (n - 1) or start % n or self._next > 2**BITS:
+        if n < 1 or n & (n - 1) or start % n or self._next > 2**BITS:
             raise ValueError(
                 f"{n} points after {start} are not a block of a sequence of {2**BITS}: take the same power of two "
                 "again and again, or double the points."

@@ -48,7 +48,8 @@ class Stats:
 
     `held_out` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
-    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method.
+    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method, `finished` says
+    whether that has reached its own goal.
     """
 
     rows: int
@@ -60,6 +61,7 @@ class Stats:
     held_out: float
     seconds: dict[str, float]
     steps: list[dict[str, float]]
+    finished: bool = True
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def _loop(features: pf.NetworkFeatures, compiled: bool) -> Callable[[], Any]:
     one feature over all points, then the gradient of each of its entries, feature after feature."""
     points = jnp.asarray(_SQUARE.sample(1024))
 
-    def column(j: int | Array) -> Array:
+    def column(features: pf.Features, points: Array, j: int | Array) -> Array:
         def feature(x: Array) -> Array:
             return jnp.sum(jax.vmap(features)(x)[:, j])
 
@@ -56,7 +56,7 @@ def _loop(features: pf.NetworkFeatures, compiled: bool) -> Callable[[], Any]:
         return jnp.add(*(jax.grad(slope)(points, axis)[:, axis] for axis in range(2)))
 
     of_feature = jax.jit(column) if compiled else column
-    return lambda: [of_feature(j) for j in range(LOOPED)]
+    return lambda: [of_feature(features, points, j) for j in range(LOOPED)]
 
 
 def bench_lstsq() -> list[Row]:

@@ -114,7 +114,7 @@ def _derivative(
     @jax.custom_jvp
     def value(y: Point, tables: Array) -> Array:
         if len(orders) == 1:
-            return tables[:, orders[0], 0]
+            return tables[indices[:, 0], orders[0], 0]
         # A product with columns of the identity picks entries, and is much faster than to gather them.
         picked = (
             tables[:, k, axis] @ np.eye(highest + 1, dtype=y.dtype)[:, indices[:, axis]]
