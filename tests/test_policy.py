@@ -8,7 +8,8 @@ import pytest
 
 import pdofm as pf
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
-from pdofm.policy import Search, find_layer
+from pdofm.layer import find_layer
+from pdofm.search import Search
 
 
 def search_for(name: str, tol: float = 1e-8) -> Search:

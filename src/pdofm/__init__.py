@@ -33,7 +33,8 @@ from pdofm.operators import div, dt, grad, hessian, laplacian, normal_derivative
 from pdofm.pretrain import Trained, pretrain  # noqa: E402
 from pdofm.problem import Problem  # noqa: E402
 from pdofm.solution import Solution  # noqa: E402
-from pdofm.solve import solve, tune_scale  # noqa: E402
+from pdofm.solve import solve  # noqa: E402
+from pdofm.tune import tune_scale  # noqa: E402
 from pdofm.version import __version__  # noqa: E402
 
 __all__ = [

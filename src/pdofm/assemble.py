@@ -10,7 +10,7 @@ features, whatever their number.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import jax
@@ -62,7 +62,8 @@ class System:
     weight of its term; ``b = scales * (right - left)``. Columns run over features first: entry ``f * C + j`` is
     component j of feature f, so that the leading columns are the space of the first features.
 
-    Of very many rows only the triangle of [A b] is there, and `folded` has its last column.
+    Of very many rows only the triangle of [A b] is there, and `folded` has its last column. `unseen` is the system at
+    points that are not fitted, if there are any.
     """
 
     A: Float[np.ndarray, "n columns"]
@@ -72,11 +73,16 @@ class System:
     rows: dict[str, slice]
     probes: dict[str, Probe]
     folded: Float[np.ndarray, " n"] | None = None
+    unseen: "System | None" = None
 
     @property
     def b(self) -> Vector:
         """The scaled right-hand side of all rows: minus the residual."""
         return self.scales * (self.right - self.left)
+
+    def moved(self, coefficients: Coefficients) -> "System":
+        """The system of a linear problem at other coefficients, this one being at zero."""
+        return replace(self, left=self.left + (self.A @ coefficients.reshape(-1)) / self.scales)
 
     @property
     def target(self) -> Float[np.ndarray, " n"]:
@@ -161,6 +167,55 @@ def check_finite(
         )
 
 
+class _Rows:
+    """The rows of some blocks, all stacked, as they come."""
+
+    def __init__(self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool, probed: bool):
+        total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
+        worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
+        self.folding = Folding(columns) if fold and worthwhile else None
+        # Fortran order, so that LAPACK factors it in place.
+        self.A = np.empty((total if self.folding is None else 0, columns), order="F")
+        self.left, self.right, self.scales = (np.empty(total) for _ in range(3))
+        self.rows: dict[str, slice] = {}
+        self.probes: dict[str, Probe] = {}
+        start = 0
+        for block, k in zip(blocks, counts, strict=True):
+            name = block.term.name
+            self.rows[name] = slice(start, start + len(block.points) * k)
+            if probed:
+                self.probes[name] = Probe.of(len(block.points), k, columns)
+            start = self.rows[name].stop
+
+    def take(
+        self,
+        block: Block,
+        here: slice,
+        value: Float[np.ndarray, "n k"],
+        gradient: Float[np.ndarray, "n k columns"],
+        norm: Float[np.ndarray, "n k"],
+        right: Float[np.ndarray, "n k"],
+    ) -> slice:
+        """Enter some points of a block; returns their rows."""
+        name, weight, k = block.term.name, block.term.weight, value.shape[1]
+        at = slice(self.rows[name].start + here.start * k, self.rows[name].start + here.stop * k)
+        flat = gradient.reshape(-1, gradient.shape[2])
+        self.left[at], self.right[at] = value.reshape(-1), right.reshape(-1)
+        self.scales[at] = weight / np.where(norm == 0, 1.0, norm).reshape(-1)
+        if name in self.probes:
+            self.probes[name].take(here, gradient, weight)
+        if self.folding is None:
+            np.multiply(flat, weight, out=self.A[at])
+        else:
+            self.folding.add(flat * weight, self.scales[at] * (self.right[at] - self.left[at]))
+        return at
+
+    def system(self) -> System:
+        """What has come."""
+        A, folded = (self.A, None) if self.folding is None else self.folding.reduced()
+        return System(A, self.left, self.right, self.scales, self.rows, self.probes, folded)
+
+
 def assemble(
     layout: Layout,
     features: Features,
@@ -176,41 +231,39 @@ def assemble(
     `fold` a matrix above `LARGEST_MATRIX` with many more rows than columns is not kept: its rows are folded into a
     triangle as they come.
     """
-    counts = [entries(layout, block) for block in blocks]
-    total, columns = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True)), coefficients.size
-    worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
-    folding = Folding(columns) if fold and worthwhile else None
-    # Fortran order, so that LAPACK factors it in place.
-    A = np.empty((total if folding is None else 0, columns), order="F")
-    left, right, scales = (np.empty(total) for _ in range(3))
-    rows, probes, start = {}, {}, 0
-    for block, k in zip(blocks, counts, strict=True):
-        name = block.term.name
-        rows[name] = slice(start, start + len(block.points) * k)
-        probes[name] = Probe.of(len(block.points), k, columns)
-        start = rows[name].stop
+    return assemble_together(layout, features, [blocks], coefficients, check=check, fold=fold)[0]
 
-    for block, k in zip(blocks, counts, strict=True):
-        name, weight = block.term.name, block.term.weight
-        right[rows[name]] = right_values(layout, block, k).reshape(-1)
-        for here, size in chunks(len(block.points), 8 * k * columns + features.working_bytes):
-            points, normals = (padded(array[here], size) for array in (block.points, block.normals))
-            found = _linearise(block.term.lhs, layout, features, coefficients, points, normals)
-            value, gradient, norm = (np.asarray(array)[: here.stop - here.start] for array in found)
-            at = slice(rows[name].start + here.start * k, rows[name].start + here.stop * k)
-            norm, flat = norm.reshape(-1), gradient.reshape(-1, columns)
-            left[at], scales[at] = value.reshape(-1), weight / np.where(norm == 0, 1.0, norm)
-            probes[name].take(here, gradient, weight)
-            if folding is None:
-                np.multiply(flat, weight, out=A[at])
-            else:
-                folding.add(flat * weight, scales[at] * (right[at] - left[at]))
-            if check:
-                _check_rows(block, here, norm, left[at], right[at])
-    if folding is None:
-        return System(A, left, right, scales, rows, probes)
-    A, folded = folding.reduced()
-    return System(A, left, right, scales, rows, probes, folded)
+
+def assemble_together(
+    layout: Layout,
+    features: Features,
+    sets: Sequence[Sequence[Block]],
+    coefficients: Coefficients,
+    *,
+    check: bool = True,
+    fold: bool = False,
+) -> list[System]:
+    """One system for each of several sets of blocks, which have the same terms at other points: each term is evaluated
+    at all of them in one go, and compiled once. Only the first set has probes."""
+    columns, counts = coefficients.size, [entries(layout, block) for block in sets[0]]
+    filled = [_Rows(blocks, counts, columns, fold=fold, probed=i == 0) for i, blocks in enumerate(sets)]
+    for k, *blocks in zip(counts, *sets, strict=True):
+        points, normals = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("points", "normals"))
+        ends = np.cumsum([len(block.points) for block in blocks])
+        right = right_values(layout, replace(blocks[0], points=points, normals=normals), k)
+        for here, size in chunks(len(points), 8 * k * columns + features.working_bytes):
+            args = (padded(points[here], size), padded(normals[here], size))
+            found = _linearise(blocks[0].term.lhs, layout, features, coefficients, *args)
+            value, gradient, norm = (np.asarray(array) for array in found)
+            for block, rows, end in zip(blocks, filled, ends, strict=True):
+                first = end - len(block.points)
+                start, stop = max(here.start, first), min(here.stop, end)
+                if start < stop:
+                    mine, own = slice(start - here.start, stop - here.start), slice(start - first, stop - first)
+                    at = rows.take(block, own, value[mine], gradient[mine], norm[mine], right[start:stop])
+                    if check:
+                        _check_rows(block, own, norm[mine].reshape(-1), rows.left[at], rows.right[at])
+    return [rows.system() for rows in filled]
 
 
 def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Vector) -> None:
@@ -255,7 +308,7 @@ def residuals(
 ) -> Vector:
     """Left minus right side of a linear problem; `system` was made at zero."""
     if system.folded is None:
-        return system.left + (system.A @ coefficients.reshape(-1)) / system.scales - system.right
+        return system.moved(coefficients).left - system.right
     left = [left_values(layout, features, block, coefficients).reshape(-1) for block in blocks]
     return np.concatenate(left) - system.right
 
@@ -272,13 +325,16 @@ def nonlinear_terms(
 ) -> list[str]:
     """The names of the terms that are not affine in the unknown: a step from `coefficients` leaves the linearisation.
 
-    A random step if none is given; tried at up to `count` points that are spread over each block.
+    A random step if none is given; tried at up to `count` points that are spread over each block. Left sides that say
+    of themselves that they are linear are believed.
     """
     random = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
     tried = random if step is None else step
     moves = tried.reshape(-1)
     found = []
     for block in blocks:
+        if getattr(block.term.lhs, "is_linear", False):
+            continue
         probe = system.probes[block.term.name]
         which = spread(len(probe.points), count)
         points, k = probe.points[which], probe.rows.shape[1]

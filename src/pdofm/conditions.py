@@ -4,7 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -67,6 +67,8 @@ class _Residual:
 
 @dataclass(frozen=True)
 class _Value:
+    is_linear: ClassVar[bool] = True
+
     unknown: str | None
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
@@ -76,6 +78,8 @@ class _Value:
 @dataclass(frozen=True)
 class _Mixed:
     """alpha u + beta du/dn."""
+
+    is_linear: ClassVar[bool] = True
 
     alpha: float
     beta: float
@@ -89,6 +93,8 @@ class _Mixed:
 
 @dataclass(frozen=True)
 class _Velocity:
+    is_linear: ClassVar[bool] = True
+
     unknown: str | None
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
@@ -98,6 +104,8 @@ class _Velocity:
 @dataclass(frozen=True)
 class _Jump:
     """Differences of derivatives 0 … derivatives[i] of component i between opposite faces."""
+
+    is_linear: ClassVar[bool] = True
 
     axis: int
     period: float

@@ -15,17 +15,13 @@ leading columns of A. Three things are learned from them.
 The estimate is the largest of these numbers, and of what an iteration that stopped still lacks.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from pdofm.assemble import System, assemble
-from pdofm.collocate import Block
-from pdofm.evaluate import evaluate_all
+from pdofm._types import Points
+from pdofm.assemble import System
+from pdofm.evaluate import evaluate_few
 from pdofm.features import Features
 from pdofm.methods import Outcome
-from pdofm.problem import Problem
 
 NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 """Fractions of the features for the distance, for the calibration of the residual, and for the rate."""
@@ -39,23 +35,15 @@ UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """An estimated relative L2 error, and the held-out system that it comes from."""
-
-    relative_error: float
-    system: System
-
-
-def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_out: Sequence[Block]) -> Estimate:
-    """The estimated relative L2 error of an outcome, from points that were not used in the fit."""
+def estimate_error(features: Features, outcome: Outcome, system: System, points: Points) -> float:
+    """The estimated relative L2 error of an outcome, from its system at points that were not used in the fit, those
+    inside being `points`."""
     c, factored = outcome.coefficients, outcome.factorization
-    system = assemble(problem.layout, features, held_out, c)
     fine, coarse = float(np.linalg.norm(system.b)), {}
     for fraction in (NEAR, *CALIBRATING, *SLOW):
         kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
         coarse[fraction] = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
-    fine_values, *coarse_values = evaluate_all(features, np.stack([c, *coarse.values()]), held_out[0].points)
+    fine_values, *coarse_values = evaluate_few(features, np.stack([c, *coarse.values()]), points)
     sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
     # A component that vanishes has no relative error of its own: it is measured against all of them.
     sizes = np.where(sizes < VANISHING * np.linalg.norm(fine_values), np.linalg.norm(fine_values), sizes)
@@ -68,12 +56,12 @@ def estimate_error(problem: Problem, features: Features, outcome: Outcome, held_
             residual = float(np.linalg.norm(system.b - system.A @ (coefficients - c).reshape(-1)))
             calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
     if not fine_values.any() and fine > 0:
-        return Estimate(1.0, system)  # zero, although the data are not
+        return 1.0  # zero, although the data are not
     numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
     data = float(np.linalg.norm(system.b + system.A @ c.reshape(-1)))  # the (linearised) residual of zero
     if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
         numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
-    return Estimate(float(np.max(numbers)), system)
+    return float(np.max(numbers))
 
 
 def _slow_error(distances: dict[float, float]) -> float:

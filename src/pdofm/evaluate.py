@@ -1,5 +1,7 @@
 """Functions of a feature space at points, in chunks that bound the memory and share compiled code."""
 
+from collections.abc import Iterable, Iterator
+
 import jax
 import numpy as np
 from jax import Array
@@ -21,12 +23,20 @@ def bucket(n: int) -> int:
     return -(-n // step) * step
 
 
-def chunks(n: int, row_bytes: int):
-    """Slices of at most `CHUNK_BYTES`, and the padded size that each is evaluated at."""
-    size = max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
+def chunks(n: int, row_bytes: int) -> Iterator[tuple[slice, int]]:
+    """Slices of at most `CHUNK_BYTES`, and the padded size that all of them are evaluated at: one shape to compile."""
+    if n == 0:
+        return
+    largest = max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
+    each = -(-n // -(-n // largest))
+    size = bucket(each) if each == n else -(-each // 16) * 16
+    yield from pieces(n, size)
+
+
+def pieces(n: int, size: int) -> Iterator[tuple[slice, int]]:
+    """Slices of one size, and that size, which the last one is padded to."""
     for start in range(0, n, size):
-        stop = min(start + size, n)
-        yield slice(start, stop), bucket(stop - start)
+        yield slice(start, min(start + size, n)), size
 
 
 def padded(array: Float[np.ndarray, "n d"], size: int) -> Float[np.ndarray, "size d"]:
@@ -46,9 +56,28 @@ def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Fl
 
 def evaluate_all(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:
     """Several functions of the space at points, (k, n, C); the features are evaluated once."""
+    row_bytes = 8 * max(coefficients.shape[1], len(coefficients) * coefficients.shape[2]) + features.working_bytes
+    return _in_slices(features, coefficients, points, chunks(len(points), row_bytes))
+
+
+FEW = (6, 256)
+"""Functions and points that `evaluate_few` takes at once."""
+
+
+def evaluate_few(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:
+    """The same for up to six functions and some hundred points, in one shape whatever their numbers: for all that is
+    evaluated once on the way to a solution."""
+    most, size = FEW
+    return _in_slices(
+        features, np.resize(coefficients, (most, *coefficients.shape[1:])), points, pieces(len(points), size)
+    )[: len(coefficients)]
+
+
+def _in_slices(
+    features: Features, coefficients: np.ndarray, points: Points, slices: Iterable[tuple[slice, int]]
+) -> np.ndarray:
     out = np.empty((len(coefficients), len(points), coefficients.shape[2]))
-    row_bytes = 8 * max(coefficients.shape[1], out.shape[0] * out.shape[2]) + features.working_bytes
-    for here, size in chunks(len(points), row_bytes):
+    for here, size in slices:
         values = np.asarray(_evaluate(features, coefficients, padded(points[here], size)))
         out[:, here] = np.moveaxis(values[: here.stop - here.start], 0, 1)
     return out

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from weakref import WeakSet
 
@@ -72,8 +72,8 @@ def fit(
     clock = Clock()
     with clock("points"):
         prepared = prepare("solve", problem, features, points, boundary_points, sampling, key)
-        setting = prepared.setting
-        held_out = prepared.other_points(setting.features.size)
+        held_out = prepared.other_points(prepared.setting.features.size)
+        setting = replace(prepared.setting, held_out=held_out)
     features, size = setting.features, setting.features.size
     with clock("assemble"):
         start = setting.zero() if method is None else method.start(setting)
@@ -89,8 +89,8 @@ def fit(
             except NonlinearError:
                 outcome = Newton().run(setting, system, nonlinear)
     with clock("estimate"):
-        estimate = estimate_error(problem, features, outcome, held_out)
-    unseen = estimate.system
+        unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True)
+        estimate = estimate_error(features, outcome, unseen, held_out[0].points)
     residuals = {
         name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
         for name, rows in outcome.rows.items()
@@ -109,10 +109,8 @@ def fit(
     )
     data = _rms(unseen.scales * unseen.right)
     violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    converged, reason = _judge(
-        outcome, estimate.relative_error, violated, tol, advice(prepared, estimate.relative_error)
-    )
-    return Solution(problem, features, outcome.coefficients, estimate.relative_error, converged, reason, stats)
+    converged, reason = _judge(outcome, estimate, violated, tol, advice(prepared, estimate))
+    return Solution(problem, features, outcome.coefficients, estimate, converged, reason, stats)
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ repeats it. Picard repeats it with the frozen operator, whose derivative leaves 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import System, assemble, nonlinear_terms, residuals
+from pdofm.assemble import System, assemble_together, nonlinear_terms, residuals
 from pdofm.collocate import Block, thinned, with_equation
 from pdofm.errors import NonlinearError, SolveError
-from pdofm.evaluate import Coefficients, evaluate, feature_values
+from pdofm.evaluate import Coefficients, evaluate_few, feature_values
 from pdofm.features import Features
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
@@ -27,7 +27,8 @@ class Outcome:
     """What a method found, and how it went.
 
     `factorization` is that of the last system and `projected` its projected right-hand side; `residual` is left minus
-    right side at the fitted points, with `rows` telling which entries belong to which term.
+    right side at the fitted points, with `rows` telling which entries belong to which term. `unseen` is the system at
+    the points that are held out, if it is known at the coefficients.
     """
 
     coefficients: Coefficients
@@ -38,6 +39,7 @@ class Outcome:
     converged: bool
     reason: str
     steps: list[dict[str, float]] = field(default_factory=list)
+    unseen: System | None = None
 
     @property
     def iteration_error(self) -> float:
@@ -52,12 +54,14 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Everything a method works with; `blocks[0]` is the equation."""
+    """Everything a method works with; `blocks[0]` is the equation. `held_out` are the same terms at points that are not
+    fitted."""
 
     problem: Problem
     features: Features
     blocks: Sequence[Block]
     is_linear: bool = False  # known, so that it need not be tried
+    held_out: Sequence[Block] = ()
 
     def system(
         self,
@@ -67,10 +71,11 @@ class Setting:
         check: bool = False,
         fold: bool = True,
     ) -> System:
-        """The linearised system at `coefficients`; with `check`, errors for values that are not finite; without `fold`
-        all rows are there, however many."""
-        blocks = self.blocks if blocks is None else blocks
-        return assemble(self.problem.layout, self.features, blocks, coefficients, check=check, fold=fold)
+        """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
+        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many."""
+        sets = [blocks] if blocks is not None else [self.blocks, self.held_out] if self.held_out else [self.blocks]
+        own, *others = assemble_together(self.problem.layout, self.features, sets, coefficients, check=check, fold=fold)
+        return replace(own, unseen=others[0]) if others else own
 
     def zero(self) -> Coefficients:
         """Coefficients of the zero function."""
@@ -84,7 +89,7 @@ class Setting:
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
-        return evaluate(self.features, coefficients, self.blocks[0].points[:1024])
+        return evaluate_few(self.features, coefficients[None], self.blocks[0].points[:1024])[0]
 
 
 class Method(ABC):
@@ -119,7 +124,8 @@ class Linear(Method):
         residual = residuals(setting.problem.layout, setting.features, setting.blocks, system, c)
         # A nonlinearity may only show at the size, and in the region, of the solution.
         _refuse(setting, setting.nonlinear_terms(system, setting.zero(), c))
-        return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve")
+        unseen = None if system.unseen is None else system.unseen.moved(c)
+        return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve", unseen=unseen)
 
 
 def _refuse(setting: Setting, nonlinear: Sequence[str]) -> None:
@@ -219,7 +225,7 @@ class Picard(Method):
 
 def fitted(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
     """The coefficients that fit values at points best: a start for an iteration."""
-    lifting = evaluate(features, np.zeros((features.size, values.shape[1])), points)
+    lifting = evaluate_few(features, np.zeros((1, features.size, values.shape[1])), points)[0]
     return ITERATED.factor(feature_values(features, points)).solve(values - lifting)
 
 
@@ -265,7 +271,7 @@ def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system:
         if moved is None:
             reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
             residual = system.left - system.right
-            return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps)
+            return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps, system.unseen)
         c, system = moved
         old, values = values, setting.values(c)
         change = float(np.linalg.norm(values - old) / max(np.linalg.norm(values), np.finfo(float).tiny))
@@ -274,7 +280,7 @@ def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system:
         if verdict is not None:
             converged, reason = verdict
             residual = system.left - system.right
-            return Outcome(c, factorization, projected, residual, system.rows, converged, reason, steps)
+            return Outcome(c, factorization, projected, residual, system.rows, converged, reason, steps, system.unseen)
 
 
 def _verdict(method: Newton | Picard, steps: list[dict[str, float]], merit: float) -> tuple[bool, str] | None:

@@ -107,7 +107,8 @@ LeftSide = Callable[[Any, Any, tuple[Array, ...], Array], Array]
 """``lhs(u, w, args, normal) -> (k,)``: u the unknown, w the last iterate (held fixed by Picard), args the point as (x,)
 or (x, t).
 
-A left side is compared by value: two equal ones share one compiled function."""
+A left side is compared by value: two equal ones share one compiled function. One that is linear by construction may say
+so by an attribute `is_linear`, and need not be tried."""
 
 
 @dataclass(frozen=True, eq=False)

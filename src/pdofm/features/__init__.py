@@ -5,13 +5,14 @@ from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
-from pdofm.features.partition import PartitionOfUnity
+from pdofm.features.partition import OVERLAP, PartitionOfUnity
 from pdofm.features.random import RandomFeatures
 from pdofm.features.spectral import Chebyshev, Fourier
 from pdofm.features.stretched import StretchedPolynomials
 from pdofm.features.transnet import TransNet
 
 __all__ = [
+    "OVERLAP",
     "Chebyshev",
     "Concatenate",
     "CornerFunctions",

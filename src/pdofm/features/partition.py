@@ -9,7 +9,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,13 +18,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from pdofm._types import FeatureValues, Key, Point
+from pdofm._types import FeatureValues, Key, Point, Points, Vector
 from pdofm.domain import Box, Domain, Part, Piece, trim
 from pdofm.errors import FeaturesError, unknown_name
 from pdofm.features.base import Corner, Features, Unmapped, box_of
 from pdofm.features.trigonometry import sin
 from pdofm.operators import dt, partial
-from pdofm.sampling import generator
+from pdofm.sampling import generator, unit_points
 from pdofm.terms import Term, joined
 
 Inner = Callable[[Box, int], Features]
@@ -45,6 +45,15 @@ def window_b(y: Array) -> Array:
     return jnp.where(size <= 0.75, 1.0, jnp.where(size >= 1.25, 0.0, falling))
 
 
+def smooth_window(y: Array) -> Array:
+    """The same between the same limits, but three times differentiable."""
+    t = jnp.clip(2 * jnp.abs(y) - 1.5, 0.0, 1.0)
+    return 1 - t**4 * (35 - 84 * t + 70 * t**2 - 20 * t**3)
+
+
+WINDOWS = {"a": jnp.ones_like, "b": window_b, "smooth": smooth_window}
+
+
 class PartitionOfUnity(Unmapped):
     """Local features on overlapping subdomains.
 
@@ -52,13 +61,14 @@ class PartitionOfUnity(Unmapped):
         inner: builds the features of one subdomain from its box and a seed; all must have the same family and size.
         domain: where to solve. Subdomains without points of it are dropped, with their features.
         subdomains: number of equal subdomains per axis; or give `centers` (P, d) and `radii` (P,) or (P, d).
-        window: "b", smooth overlapping windows, divided by their sum; or "a", indicators of a grid of subdomains, with
-            rows that make value and normal derivative continuous across the interfaces (for equations up to second
-            order).
-        normalise: False leaves window b undivided, with outer windows that do not fall off at the edge of the grid.
+        window: "b", overlapping windows, divided by their sum; "smooth", the same for equations of higher order; or
+            "a", indicators of a grid of subdomains, with rows that make value and normal derivative continuous across
+            the interfaces (for equations up to second order).
+        normalise: False leaves windows undivided, with outer ones that do not fall off at the edge of the grid.
         key: seed.
 
-    Only the windows that reach a point are evaluated there (at most 2^d of a grid).
+    Only the windows that reach a point are evaluated there (at most 2^d of a grid). Every subdomain asks for as many
+    collocation points as the others, however small it is.
     """
 
     local: Features  # all subdomains stacked: a leading axis on every array
@@ -84,8 +94,8 @@ class PartitionOfUnity(Unmapped):
         normalise: bool = True,
         key: Key = 0,
     ):
-        if window not in ("a", "b"):
-            raise unknown_name("window", window, ("a", "b"))
+        if window not in WINDOWS:
+            raise unknown_name("window", window, tuple(WINDOWS))
         self.lower, self.upper = box_of(domain)
         self.window, self.normalise = window, normalise
         if (subdomains is None) == (centers is None):
@@ -134,12 +144,25 @@ class PartitionOfUnity(Unmapped):
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.repeat(self._one.ranks, self.count)
 
+    @property
+    def concentration(self) -> float:
+        volumes = np.prod(np.asarray(self.radii), axis=1)
+        return float(volumes.mean() / volumes.min())
+
+    def density(self, points: Points) -> Vector:
+        """The same number of points in each subdomain."""
+        centers, radii = np.asarray(self.centers), np.asarray(self.radii)
+        found = np.zeros(len(points))
+        for center, radius in zip(centers, radii, strict=True):
+            found += (np.abs(points - center) <= radius).all(axis=1) / np.prod(radius)
+        return found if found.any() else np.ones(len(points))
+
     def rescaled(self, factor: float) -> "PartitionOfUnity":
         return eqx.tree_at(lambda f: f.local, self, jax.vmap(lambda local: local.rescaled(factor))(self.local))
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         """Continuity of value and normal derivative across the interfaces of window a."""
-        if self.window == "b":
+        if self.window != "a":
             return ()
         terms = []
         for axis in range(self.dim):
@@ -164,12 +187,12 @@ class PartitionOfUnity(Unmapped):
     def windows(self, x: Point) -> tuple[Int[Array, " k"], Float[Array, " k"]]:
         """The subdomains whose windows may reach a point, and the values of their windows there, which sum to 1."""
         if self.grid is None:
-            weights = jnp.prod(window_b((x[None, :] - self.centers) / self.radii), axis=1)
+            weights = jnp.prod(WINDOWS[self.window]((x[None, :] - self.centers) / self.radii), axis=1)
             which = jax.lax.top_k(jax.lax.stop_gradient(weights), self.reach)[1]
             weights = weights[which]
         else:
             which, weights = self._on_grid(x)
-        if self.normalise and self.window == "b":
+        if self.normalise and self.window != "a":
             weights = weights / jnp.sum(weights)
         return which, weights
 
@@ -186,7 +209,7 @@ class PartitionOfUnity(Unmapped):
             number = jnp.asarray(self.table)[jnp.where(valid, flat, 0)]
             kept = valid & (number >= 0)
             local = 2 * (at - cell) - 1
-            each = jnp.ones_like(at) if self.window == "a" else window_b(local)
+            each = WINDOWS[self.window](local)
             if not self.normalise:  # the outer halves of outer windows do not fall off
                 outer = ((cell == 0) & (local < 0)) | ((cell == cells - 1) & (local > 0))
                 each = jnp.where(outer, 1.0, each)
@@ -198,11 +221,13 @@ class PartitionOfUnity(Unmapped):
         return jnp.stack(found), jnp.stack(weights)
 
     def _used(self, domain: Domain) -> np.ndarray:
-        """Which subdomains contain points of the domain."""
+        """Which subdomains contain points of the domain: of many all over it, or of some in the subdomain itself."""
         points = domain.sample(max(4096, 64 * len(self.centers)), key=0)
+        unit = 2 * unit_points(64, self.dim, "sobol", np.random.default_rng(0)) - 1
         return np.array(
             [
                 bool((np.abs(points - center) <= radius).all(axis=1).any())
+                or bool(domain.contains(center + radius * unit).any())
                 for center, radius in zip(self.centers, self.radii, strict=True)
             ]
         )
@@ -249,6 +274,8 @@ class _Continuity:
 
     Each side is reached by a shift of a few rounding units, which decides the subdomain and moves nothing else.
     """
+
+    is_linear: ClassVar[bool] = True
 
     axis: int
     shift: float
@@ -305,9 +332,22 @@ def _given(centers: Any, radii: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _most_overlaps(centers: np.ndarray, halves: np.ndarray) -> int:
-    """An upper bound of the number of windows that reach one point: they all overlap with any one of them."""
-    gaps = np.abs(centers[:, None] - centers[None]) < halves[:, None] + halves[None]
-    return int(gaps.all(axis=2).sum(axis=1).max())
+    """How many windows reach one point at most, or an upper bound of it."""
+    lower, upper = centers - halves, centers + halves
+    meet = ((lower[:, None] < upper[None]) & (lower[None] < upper[:, None])).all(axis=2)
+    most = 0
+    for mine in np.asarray(
+        meet
+    ):  # where most of them meet, one begins along each axis: look there, among its neighbours
+        low, high = lower[mine], upper[mine]
+        if low.size ** low.shape[1] > 2**22:
+            most = max(most, len(low))
+            continue
+        sides = (np.unique(low[:, axis]) for axis in range(low.shape[1]))
+        corners = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 1, low.shape[1])
+        over = ((low[None] <= corners) & (corners < high[None])).all(axis=2)
+        most = max(most, int(np.count_nonzero(over, axis=1).max()))
+    return most
 
 
 def _stacked(built: list[Features]) -> Features:
