@@ -11,7 +11,7 @@ import pytest
 import pdofm as pf
 from pdofm import assemble as module
 from pdofm import evaluate as evaluation
-from pdofm.assemble import assemble, nonlinear_terms
+from pdofm.assemble import assemble, assemble_together, nonlinear_terms
 from pdofm.collocate import Block, collocate, thinned, with_equation
 from pdofm.evaluate import bucket, evaluate
 from pdofm.features import Features
@@ -289,12 +289,47 @@ def test_with_folding_the_memory_does_not_grow_with_the_rows(monkeypatch):
     assert solution.errors().relative_l2 < 1e-8
 
 
+def test_systems_at_several_points_are_those_of_each(seed):
+    problem = pf.zoo.get("kovasznay")
+    features = network(problem.domain)
+    c = np.random.default_rng(seed).standard_normal((features.size, 3))
+    sets = [collocate(problem, n, 20, sampling="random", key=seed + n) for n in (70, 33)]
+    for together, blocks in zip(assemble_together(problem.layout, features, sets, c), sets, strict=True):
+        alone = assemble(problem.layout, features, blocks, c)
+        assert together.rows == alone.rows
+        for name in ("A", "left", "right", "scales"):
+            np.testing.assert_allclose(getattr(together, name), getattr(alone, name), rtol=1e-12, atol=1e-13)
+
+
+def test_a_linear_system_moves_from_zero_to_any_coefficients(seed):
+    problem = pf.zoo.get("poisson-square")
+    features = network(problem.domain)
+    blocks, c = collocate(problem, 50, 20), np.random.default_rng(seed).standard_normal((features.size, 1))
+    at_zero, there = (assemble(problem.layout, features, blocks, at) for at in (0 * c, c))
+    np.testing.assert_allclose(at_zero.moved(c).left, there.left, rtol=1e-12, atol=1e-12)
+
+
 def test_no_chunk_is_larger_than_asked_for(monkeypatch):
     monkeypatch.setattr(evaluation, "CHUNK_BYTES", 2**20)
     slices = list(evaluation.chunks(5000, 8 * 1000))
     assert [s.start for s, _ in slices] == [0, *[s.stop for s, _ in slices][:-1]]
     assert slices[-1][0].stop == 5000
     assert all(s.stop - s.start <= size and size * 8 * 1000 <= 2**20 for s, size in slices)
+
+
+def test_all_chunks_have_one_shape():
+    for n in (1, 63, 64, 1050, 5000):
+        assert len({size for _, size in evaluation.chunks(n, 8 * 210)}) == 1
+        assert sum(size for _, size in evaluation.chunks(n, 8 * 210)) <= max(1.25 * n, n + 16 * 6)
+
+
+@pytest.mark.parametrize("n", [1, 256, 700])
+def test_a_few_functions_are_evaluated_as_many_are(n, seed):
+    features = network()
+    c = np.random.default_rng(seed).standard_normal((4, features.size, 2))
+    points = BOX.sample(n, "random")
+    found, expected = (f(features, c, points) for f in (evaluation.evaluate_few, evaluation.evaluate_all))
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [1, 64, 65, 300])

@@ -10,9 +10,10 @@ import pytest
 from numpy.polynomial.chebyshev import chebder, chebval, chebvander
 
 import pdofm as pf
+from pdofm.collocate import collocate
 from pdofm.errors import DomainError, FeaturesError, UnknownNameError
 from pdofm.features import spectral
-from pdofm.features.partition import window_b
+from pdofm.features.partition import smooth_window, window_b
 from pdofm.features.transnet import gaussian_fields
 
 SQUARE = pf.Box([-1, -1], [1, 1])
@@ -47,6 +48,7 @@ PARTITIONS = {
     "plain square": (SQUARE, {"subdomains": (2, 3), "normalise": False}),
     "plain cube": (CUBE, {"subdomains": 2, "normalise": False}),
     "indicators": (SQUARE, {"subdomains": (3, 2), "window": "a"}),
+    "smooth": (SQUARE, {"subdomains": (3, 2), "window": "smooth"}),
     "centers": (SQUARE, {"centers": CENTERS, "radii": np.full(6, 0.6)}),
     "centers, sides": (SQUARE, {"centers": CENTERS, "radii": np.tile([0.5, 0.7], (6, 1))}),
     "centers on an interval": (INTERVAL, {"centers": [[0.2], [1.0], [1.7]], "radii": [0.4, 0.5, 0.4]}),
@@ -98,7 +100,37 @@ def test_window_b_is_once_differentiable_and_no_more(kink):
     assert abs(curvature(sides)[2] - curvature(sides)[0]) == pytest.approx(2 * np.pi**2, rel=1e-6)
 
 
-@pytest.mark.parametrize("window", ["a", "b"])
+def test_the_smooth_window_has_the_limits_of_b_and_three_derivatives():
+    at = np.array([0.0, 0.75, 1.0, 1.25, 2.0])
+    np.testing.assert_allclose(smooth_window(jnp.asarray(at)), [1, 1, 0.5, 0, 0], atol=1e-15)
+    y = jnp.asarray(np.random.default_rng(0).uniform(0, 2, 50))
+    np.testing.assert_allclose(smooth_window(y) + smooth_window(y - 2), 1, atol=1e-14)
+    derivative, step = smooth_window, 1e-6
+    for _ in range(3):
+        derivative = jax.grad(derivative)
+        for kink in (0.75, 1.25):
+            below, above = derivative(jnp.asarray(kink - step)), derivative(jnp.asarray(kink + step))
+            assert abs(below - above) < 1e5 * step  # the next derivative is bounded: no jump
+
+
+def test_every_subdomain_gets_as_many_points_as_the_others():
+    centers, radii = [[-0.5], [0.25], [0.625], [0.875]], [[0.5], [0.25], [0.125], [0.125]]
+    partition = pf.PartitionOfUnity(local(5), pf.Interval(-1, 1), centers=centers, radii=radii)
+    problem = pf.Problem(
+        pf.Interval(-1, 1), lambda u, x: -pf.laplacian(u)(x), source=1.0, conditions=[pf.Dirichlet(0.0)]
+    )
+    points = collocate(problem, 1000, 2, features=partition)[0].points
+    counts = [int((np.abs(points - c) <= r).sum()) for c, r in zip(centers, radii, strict=True)]
+    np.testing.assert_allclose(counts, 250, rtol=0.2)
+
+
+def test_a_small_subdomain_is_not_taken_for_an_empty_one():
+    radii = np.array([[0.5 - 5e-7], [1e-6], [0.5 - 5e-7]])
+    centers = np.array([[-0.5 - 5e-7], [0.0], [0.5 + 5e-7]])
+    assert pf.PartitionOfUnity(local(5), pf.Interval(-1, 1), centers=centers, radii=radii).count == 3
+
+
+@pytest.mark.parametrize("window", ["a", "b", "smooth"])
 def test_local_features_vanish_outside_their_window(window, seed):
     partition = pf.PartitionOfUnity(local(5), SQUARE, (3, 2), window=window)
     points = SQUARE.sample(200, "random", key=seed)

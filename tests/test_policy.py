@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.collocate import collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
 from pdofm.layer import find_layer
+from pdofm.policy import _grow_networks
+from pdofm.refine import Refinement, _Box
 from pdofm.search import Search
 
 
@@ -141,6 +144,109 @@ def test_a_corner_is_found_without_a_word_about_it():
     assert u.space == "polynomials and corner functions"
     assert u.errors().relative_l2 <= 1e-6
     assert u.stats.features <= 2000
+
+
+def test_a_wave_that_few_polynomials_miss_is_solved_by_more_of_them():
+    """sin 500x: growth does not pay until there are more than two functions per wave."""
+    problem = pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -pf.laplacian(u)(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.sin(500 * x[0]),
+    )
+    u = pf.solve(problem, tol=1e-8)
+    assert u.converged
+    assert u.space == "polynomials"
+    assert u.errors().relative_l2 <= 3e-8
+    assert any("nothing is resolved yet" in attempt.why for attempt in u.attempts)
+
+
+class TestRefinement:
+    """A partition of unity that is split where the residual is large."""
+
+    LAYERS = pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -pf.laplacian(u)(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.tanh((x[0] - 0.3) / 0.005) + jnp.tanh((x[0] - 0.72) / 0.01),
+    )
+
+    @staticmethod
+    def policy(search: Search) -> None:
+        search.attempt("polynomials", "a residual to start with", pf.Chebyshev(search.problem.domain, 100), "clustered")
+        search.grow("partition", "", Refinement(search).features, until_resolved=True)
+
+    def test_two_layers_are_resolved_where_they_are(self):
+        u = pf.solve(self.LAYERS, tol=1e-8, policy=self.policy)
+        assert u.converged
+        assert u.errors().relative_l2 <= 3e-8
+        partition = u.features
+        assert isinstance(partition, pf.PartitionOfUnity)
+        centers, radii = np.asarray(partition.centers)[:, 0], np.asarray(partition.radii)[:, 0]
+        distance = np.minimum(np.abs(centers - 0.3), np.abs(centers - 0.72))
+        assert distance[radii == radii.min()].max() < 0.05
+        assert radii[distance > 0.15].min() >= 4 * radii.min()
+        points = collocate(self.LAYERS, 2000, 2, features=partition)[0].points[:, 0]
+        near = np.minimum(np.abs(points - 0.3), np.abs(points - 0.72)) < 0.05
+        assert near.mean() > 0.5  # of a fifth of the interval
+
+    @pytest.mark.parametrize("name", ["poisson-square", "heat", "poisson-lshape"])
+    def test_boxes_cover_the_domain_once(self, name):
+        search = search_for(name)
+        domain = search.problem.domain
+        search.attempt("polynomials", "", pf.Chebyshev(domain, 20), "clustered")
+        refinement = Refinement(search)
+        for size in (600, 1000):
+            partition = refinement.features(size)
+            assert partition.size <= size
+            assert np.prod(2 * refinement.radii, axis=1).sum() == pytest.approx(np.prod(domain.upper - domain.lower))
+        points = domain.sample(500)
+        inside = np.abs(points[:, None] - refinement.centers) <= refinement.radii
+        assert (inside.all(axis=2).sum(axis=1) == 1).all()
+
+    def test_a_box_is_cut_across_the_detail(self):
+        """A residual in a strip along y: the cut separates x."""
+        points = np.random.default_rng(0).uniform(-1, 1, (400, 2))
+        box = _Box(np.zeros(2), np.ones(2), points, np.where(points[:, 0] > 0.8, 1.0, 1e-6), 2)
+        halves = box.halves()
+        assert {tuple(half.radius) for half in halves} == {(0.5, 1.0)}
+        assert max(halves, key=lambda half: half.share).center.tolist() == [0.5, 0.0]
+
+
+class TestNetworks:
+    """What is tried when nothing else has converged."""
+
+    PROBLEM = pf.zoo.get("poisson-1d")
+
+    def run(self, **budget) -> pf.Solution:
+        search = Search(self.PROBLEM, 1e-15, None, 0, **({"max_features": 60, "max_seconds": 120.0} | budget))
+        return search.run(_grow_networks)
+
+    def test_the_better_family_grows_and_its_scale_is_varied(self):
+        u = self.run()
+        spaces = [attempt.space for attempt in u.attempts]
+        assert spaces[0] == "(networks or random features?)"
+        assert set(spaces[1:-1]) in ({"network"}, {"random features"})
+        assert {"the same at a scale of 1.4", "the same at a scale of 0.71"} & {attempt.why for attempt in u.attempts}
+
+    @pytest.mark.parametrize("pays", [True, False])
+    def test_a_wide_network_is_trained_only_if_a_small_one_gains(self, pays, monkeypatch):
+        """Training is played: it returns features that are much better, or the same."""
+
+        def played(problem, features, **options):
+            better = pf.Chebyshev(problem.domain, 25) if pays else features
+            return pf.Trained(better, np.zeros((better.size, 1)), {}, "")
+
+        monkeypatch.setattr("pdofm.policy.pretrain", played)
+        monkeypatch.setattr("pdofm.search.FIRST_SIZES", {1: 6, 3: 6})
+        u = self.run(max_features=30)
+        attempts = {attempt.space: attempt for attempt in u.attempts}
+        assert attempts["(does training pay?)"].why.endswith("yes" if pays else "no")
+        assert ("trained network" in attempts) == pays
+
+    def test_training_is_really_tried(self, monkeypatch):
+        monkeypatch.setattr("pdofm.policy.TRIAL", 2)
+        assert "2 steps: " in self.run(max_features=40).attempts[-1].why
 
 
 def test_a_periodic_problem_is_solved_by_trigonometric_functions():

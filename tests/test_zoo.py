@@ -40,7 +40,7 @@ CASES = {
 }
 
 
-HARD = ("interior-layer", "slanted-layer", "poisson-corner")
+HARD = ("interior-layer", "two-layers", "slanted-layer", "poisson-corner")
 """What default features cannot resolve: a tolerance must be asked for."""
 
 

@@ -199,9 +199,9 @@ class Search:
         return FIRST_SIZES.get(self.problem.domain.dim, FIRST_SIZES[3])
 
     def sizes(self) -> Iterator[int]:
-        """Growing numbers of features within the budget."""
+        """Growing numbers of features; the last one is the budget."""
         size = float(self.first_size)
-        while size < self.max_features:
+        while 1.2 * size < self.max_features:
             yield round(size)
             size *= GROWTH
         yield self.max_features

@@ -272,6 +272,16 @@ def interior_layer() -> Problem:
 
 
 @_register
+def two_layers() -> Problem:
+    """-u'' + u = f on (0, 1), with layers of width 0.001 at x = 0.3 and 0.003 at x = 0.72."""
+
+    def exact(x: Array) -> Array:
+        return jnp.tanh((x[0] - 0.3) / 0.001) + jnp.tanh((x[0] - 0.72) / 0.003) + jnp.cos(3 * x[0])
+
+    return Problem(Interval(0, 1), operator=lambda u, x: -laplacian(u)(x) + u(x), conditions=[Dirichlet()], exact=exact)
+
+
+@_register
 def slanted_layer() -> Problem:
     """-Δu = f on the unit square, with a layer of width 0.02 along a slanted line."""
     direction = jnp.array([0.8, 0.6])

@@ -223,7 +223,7 @@ class Drawer:
         )
 
     def _where(self) -> tuple[str, str, Any] | None:
-        """Where the points, and so the features, of layers are."""
+        """Where the features are fine, for the problems with details."""
         layers = [(case.case, runs[0]) for case, runs in self.runs.items() if case.experiment == "tolerance"]
         found = {name: np.array(run["points"]) for name, run in layers if run["points"]}
         if not found:
@@ -232,11 +232,11 @@ class Drawer:
         for ax, (name, points) in zip(axes[0], found.items(), strict=True):
             if points.shape[1] == 1:
                 ax.hist(points[:, 0], bins=100, color=COLOURS[3])
-                ax.set(xlabel="$x$", ylabel="collocation points", title=name)
+                ax.set(xlabel="$x$", ylabel="points", title=name)
             else:
                 ax.plot(points[:, 0], points[:, 1], ".", ms=2, color="black")
                 ax.set(xlabel="$x$", ylabel="$y$", title=name, aspect="equal")
-        return "tolerance-where", "Where the features for layers are fine: points of their density, seed 0.", figure
+        return "tolerance-where", "Where the features are fine: points of the density (wave number)^d, seed 0.", figure
 
 
 _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any] | None]]]] = {
