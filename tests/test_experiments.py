@@ -2,7 +2,11 @@
 
 import dataclasses
 import json
+import os
 import pickle
+import subprocess
+import sys
+import time
 from functools import partial
 from types import SimpleNamespace
 
@@ -336,3 +340,24 @@ def test_the_scaled_residual_is_that_of_rows_whose_largest_entry_is_100():
         off = dataclasses.replace(pf.solve(problem, features), coefficients=np.array([[3.0]]))
     setup = Setup(lambda: problem, 1, 0.0, 1, 16, 2)
     assert tables.scaled_residual(setup, off, 0) == pytest.approx(200.0)
+
+
+def test_a_killed_run_leaves_no_process_behind():
+    script = """
+import multiprocessing, os, signal, time
+from concurrent.futures import ProcessPoolExecutor
+from pdofm.experiments.runner import start_worker
+pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), start_worker, (None,))
+print(pool.submit(os.getpid).result(), flush=True)
+pool.submit(time.sleep, 600)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, stdout=subprocess.PIPE, text=True, timeout=120)
+    worker = int(done.stdout)
+    for _ in range(100):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail("the worker still runs")

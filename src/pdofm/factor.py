@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from pdofm._types import Key, Points
+from pdofm._types import Key, Matrix, Points
 from pdofm.assemble import System, check_finite, data_name, entries, nonlinear_terms, right_values
-from pdofm.collocate import Block
+from pdofm.collocate import Block, spread
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.evaluate import Coefficients
 from pdofm.features import Features
@@ -31,6 +31,11 @@ BLOCK_BYTES = 2**25
 """Right-hand sides are solved in blocks of about this size, but at least `LEAST_BLOCK` at once."""
 
 LEAST_BLOCK = 64
+
+CANCELLED = 1e-6
+"""A residual below this is lost in the difference of two squares."""
+
+LEAST_WATCHED = 256
 
 TRIED = 64
 """Points of each term at which the problem is tried for linearity: fewer than in solve(), which costs more itself."""
@@ -100,6 +105,12 @@ class Solver:
         blocks = self.prepared.other_points(self.stats.features // 2)
         return blocks, self.setting.system(self.setting.zero(), blocks, fold=False)
 
+    @cached_property
+    def _watched(self) -> tuple[Int[np.ndarray, " w"], Matrix]:
+        """Some rows of the system, about as many as columns: they tell small residuals as well as all of them do."""
+        watched = spread(self.stats.rows, max(LEAST_WATCHED, self.system.A.shape[1]))
+        return watched, np.ascontiguousarray(self.system.A[watched])
+
     def solve(self, sources: Any = None, boundary: Any = None) -> Solutions:
         """The solutions for k right-hand sides.
 
@@ -134,17 +145,23 @@ class Solver:
         held_out = not any(isinstance(one, _Tabulated) for one in data.values())
         size = self.stats.features * self.stats.components
         coefficients, residuals = np.empty((size, k)), np.empty(k)
-        solve = self.factorization.explicit.solve if k >= size else self.factorization.solve
         for which in _blocks(k, self.stats.rows):
             b = self._right_sides(self.setting.blocks, self.system, data, numbers, which)
-            c = solve(b)
+            if k < size:
+                c, left = self.factorization.solve(b), None
+            else:
+                projected = self.factorization.explicit.project(b)
+                c, left = self.factorization.explicit.complete(projected), _left_out(b, projected)
             coefficients[:, which] = c
             if held_out:
                 others, unseen = self._held_out
                 b = self._right_sides(others, unseen, data, numbers, which)
                 residuals[which] = _relative(b, unseen.A @ c)
-            else:
+            elif left is None:
                 residuals[which] = _relative(b, self.system.A @ c)
+            else:
+                watched, rows = self._watched
+                residuals[which] = np.where(left > CANCELLED, left, _relative(b[watched], rows @ c))
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
         # A nonlinearity may only show at the size of the solution.
         largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
@@ -353,6 +370,13 @@ def _relative(b: Sides, fitted: Sides) -> Float[np.ndarray, " sides"]:
     np.subtract(b, fitted, out=fitted)
     left = np.sqrt(np.einsum("ij,ij->j", fitted, fitted))
     return np.divide(left, size, out=np.where(left == 0, 0.0, np.inf), where=size > 0)
+
+
+def _left_out(b: Sides, projected: Float[np.ndarray, "rank sides"]) -> Float[np.ndarray, " sides"]:
+    """The part of each column that lies outside of the range of the matrix, which is its residual, relative to it;
+    down to `CANCELLED`, below which it is rounding."""
+    size, inside = (np.einsum("ij,ij->j", each, each) for each in (b, projected))
+    return np.sqrt(np.divide(np.maximum(size - inside, 0.0), size, out=np.zeros_like(size), where=size > 0))
 
 
 def _blocks(k: int, rows: int) -> Iterator[slice]:

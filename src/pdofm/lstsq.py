@@ -104,12 +104,10 @@ class QR(LeastSquares):
         (reflectors, tau), r, pivots = qr(triangle, mode="raw", pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
-        full = rank == len(diagonal)
-        z, upper = (None, r) if full else qr(r[:rank].T, mode="economic", check_finite=False)
+        solve = partial(_back_substitute, r) if rank == len(diagonal) else _smallest(r[:rank])
 
         def finish(y: np.ndarray) -> np.ndarray:
-            # r[:rank] = upperᵀ zᵀ has its smallest solution in the span of z.
-            solved = _back_substitute(upper, y) if z is None else z @ _back_substitute(upper, y, trans=1)
+            solved = solve(y)
             c = np.empty_like(solved)
             c[pivots] = solved
             return c
@@ -190,9 +188,13 @@ class Explicit:
     finish: Callable[[np.ndarray], np.ndarray]
     scale: Float[np.ndarray, " cols"]
 
-    def solve(self, b: Float[np.ndarray, "rows sides"]) -> Float[np.ndarray, "cols sides"]:
-        """The least-squares solutions."""
-        return self.finish(self.basis.T @ b) / self.scale[:, None]
+    def project(self, b: Float[np.ndarray, "rows sides"]) -> Float[np.ndarray, "rank sides"]:
+        """The right-hand sides in the basis."""
+        return self.basis.T @ b
+
+    def complete(self, projected: Float[np.ndarray, "rank sides"]) -> Float[np.ndarray, "cols sides"]:
+        """The least-squares solutions from projected right-hand sides."""
+        return self.finish(projected) / self.scale[:, None]
 
 
 class Folding:
@@ -251,6 +253,25 @@ def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
     rotated, _, info = lapack.dormqr("L", "T", reflectors, tau, right, work)
     _check(info, "dormqr")
     return rotated.reshape(y.shape)
+
+
+def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray], np.ndarray]:
+    """Solves with a wide upper trapezoid for the smallest solution: it is [T 0] Z, with T a triangle and Z
+    orthogonal."""
+    rank, columns = trapezoid.shape
+    rotated, tau, info = lapack.dtzrzf(trapezoid, lwork=int(lapack.dtzrzf_lwork(rank, columns)[0]))
+    _check(info, "dtzrzf")
+    triangle = np.asfortranarray(rotated[:, :rank])
+
+    def solve(y: np.ndarray) -> np.ndarray:
+        right = np.zeros((columns, y.reshape(len(y), -1).shape[1]), order="F")
+        right[:rank] = _back_substitute(triangle, y).reshape(rank, -1)
+        work = int(lapack.dormrz_lwork(columns, right.shape[1])[0])
+        solved, info = lapack.dormrz(rotated, tau, right, trans="T", lwork=work, overwrite_c=True)
+        _check(info, "dormrz")
+        return solved.reshape(columns, *y.shape[1:])
+
+    return solve
 
 
 def _back_substitute(upper: Matrix, y: np.ndarray, trans: Literal[0, 1] = 0) -> np.ndarray:

@@ -4,6 +4,7 @@ import json
 import math
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -102,13 +103,28 @@ def _side_by_side(
     jobs: Sequence[Job], out: Path, prepare: Callable[[], None] | None, workers: int
 ) -> Iterator[tuple[Job, str | None]]:
     fresh = multiprocessing.get_context("spawn")  # threads of JAX do not survive a fork
-    with _one_thread(), ProcessPoolExecutor(workers, fresh, prepare) as pool:
+    with _one_thread(), ProcessPoolExecutor(workers, fresh, start_worker, (prepare,)) as pool:
         waiting: dict[Future, Job] = {pool.submit(_measure, job, out): job for job in jobs}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def start_worker(prepare: Callable[[], None] | None) -> None:
+    """What a process of the pool does first: it will end when the process that started it has ended, in whatever way,
+    which the pool does not see to."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+
+        def follow() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=follow, daemon=True).start()
+    if prepare is not None:
+        prepare()
 
 
 @contextmanager

@@ -76,54 +76,63 @@ def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], i
     return found
 
 
-def _tables(y: Point, highest: int, order: int) -> Float[Array, "n k d"]:
-    """The derivatives of orders 0 … `order` of T₀ … T_highest at each coordinate.
+Tables = tuple[Float[Array, "k d"], ...]
+"""For each order the derivatives of T₀, T₁, … at each coordinate."""
 
-    By T_{k+j} = 2 T_k T_j - T_{k-j} the table is doubled at each step, derivatives by Leibniz' rule: a handful of steps
-    whatever its length.
+ORDERS = 4
+"""Derivatives up to this order share one set of tables; those that are not used cost nothing."""
+
+
+def _tables(y: Point, highest: int, orders: int) -> Tables:
+    """The derivatives of orders 0 … `orders` of T₀ … T_highest at each coordinate.
+
+    By T_{k+j} = 2 T_k T_j - T_{k-j} the tables are doubled at each step, derivatives by Leibniz' rule: a handful of
+    steps whatever their length.
     """
-    first = jnp.zeros((order + 1, y.size), y.dtype).at[0].set(1.0)
-    tables = jnp.stack([first, jnp.concatenate([y[None], first])[: order + 1]])
-    while len(tables) <= highest:
-        top, others, back = tables[-1], tables[1:], tables[-2::-1]
+    one, zero = jnp.ones_like(y), jnp.zeros_like(y)
+    first = [(one, y), (zero, one), *[(zero, zero)] * (orders - 1)]
+    tables = [jnp.stack(pair) for pair in first[: orders + 1]]
+    while len(tables[0]) <= highest:
+        top, others = [table[-1] for table in tables], [table[1:] for table in tables]
         products = [
-            sum(math.comb(r, s) * top[None, s] * others[:, r - s] for s in range(r + 1)) for r in range(order + 1)
+            sum(math.comb(r, s) * top[s][None] * others[r - s] for s in range(r + 1)) for r in range(orders + 1)
         ]
-        tables = jnp.concatenate([tables, 2 * jnp.stack(products, axis=1) - back])
-    return tables[: highest + 1]
+        tables = [
+            jnp.concatenate([table, 2 * product - table[-2::-1]])
+            for table, product in zip(tables, products, strict=True)
+        ]
+    return tuple(table[: highest + 1] for table in tables)
 
 
 def products(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
     """The products of Chebyshev polynomials of these degrees per axis.
 
     Their derivatives are products of the polynomials' own derivatives, one order per axis. Said so, they cost small
-    matrix products and no automatic differentiation; to second order all of them share one table.
+    matrix products and no automatic differentiation, and share tables.
     """
     dim = indices.shape[1]
-    return _derivative(indices, (0,) * dim, y, _tables(jax.lax.stop_gradient(y), int(indices.max()), 2))
+    return _derivative(indices, (0,) * dim, y, _tables(jax.lax.stop_gradient(y), int(indices.max()), ORDERS))
 
 
-def _derivative(
-    indices: Int[np.ndarray, "m d"], orders: tuple[int, ...], y: Point, tables: Float[Array, "n k d"]
-) -> FeatureValues:
+def _derivative(indices: Int[np.ndarray, "m d"], orders: tuple[int, ...], y: Point, tables: Tables) -> FeatureValues:
     """The derivative of the products of these orders per axis."""
     highest = int(indices.max())
-    if max(orders) >= tables.shape[1]:
+    if max(orders) >= len(tables):
         tables = _tables(jax.lax.stop_gradient(y), highest, 2 * max(orders))
 
     @jax.custom_jvp
-    def value(y: Point, tables: Array) -> Array:
+    def value(y: Point, tables: Tables) -> Array:
         if len(orders) == 1:
-            return tables[indices[:, 0], orders[0], 0]
+            return tables[orders[0]][indices[:, 0], 0]
         # A product with columns of the identity picks entries, and is much faster than to gather them.
         picked = (
-            tables[:, k, axis] @ np.eye(highest + 1, dtype=y.dtype)[:, indices[:, axis]]
+            tables[k][:, axis] @ np.eye(highest + 1, dtype=y.dtype)[:, indices[:, axis]]
             for axis, k in enumerate(orders)
         )
         return functools.reduce(operator.mul, picked)
 
     @value.defjvp
-    def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    def _(primals: tuple[Array, Tables], tangents: tuple[Array, Tables]) -> tuple[Array, Array]:
         (y, tables), (direction, _) = primals, tangents
         slopes = (
             direction[axis] * _derivative(indices, (*orders[:axis], orders[axis] + 1, *orders[axis + 1 :]), y, tables)
