@@ -1,11 +1,11 @@
 """One solve with given features: validate, choose what is not given, run a method, wrap the answer."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -38,6 +38,10 @@ VIOLATED = 0.05
 
 _LINEAR: WeakSet[Problem] = WeakSet()
 """Problems that were solved and found to be linear: they are not tried again before they are solved."""
+
+
+_IMPOSED: WeakKeyDictionary[Problem, set[Hashable]] = WeakKeyDictionary()
+"""What features were found to impose just as their problem asks for it."""
 
 
 def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
@@ -218,8 +222,9 @@ def check_fit(problem: Problem, features: Features) -> None:
             f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
             "Make features on this domain or on a box that contains it, or move these: features.on(domain)."
         )
-    if features.imposes == "value":
+    if features.imposes == "value" and features.boundary_key not in (known := _IMPOSED.setdefault(problem, set())):
         _check_imposed(problem, features)
+        known.add(features.boundary_key)
     wider = (domain.lower > lower + slack).any() or (domain.upper < upper - slack).any()
     if features.imposes == "periodic" and wider and any(term.kind == "periodic" for term in problem.terms):
         raise FeaturesError(

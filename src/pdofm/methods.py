@@ -13,13 +13,16 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import System, assemble_together, nonlinear_terms, residuals
+from pdofm.assemble import PROBED, System, assemble_together, nonlinear_terms, residuals
 from pdofm.collocate import Block, thinned, with_equation
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.evaluate import Coefficients, evaluate_few, feature_values
 from pdofm.features import Features
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
+
+FEWER = 64
+"""Points of each term at which a problem is tried for linearity that was found to be linear before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +88,8 @@ class Setting:
         """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients."""
         if self.is_linear and step is None:  # at the size of a solution it is tried all the same
             return []
-        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
+        count = FEWER if self.is_linear else PROBED
+        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step, count=count)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""

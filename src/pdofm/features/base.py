@@ -1,6 +1,7 @@
 """What a feature space is: a map from one point to the values of its m features."""
 
 import abc
+from collections.abc import Hashable
 from dataclasses import fields
 from math import prod
 from typing import Protocol, runtime_checkable
@@ -67,6 +68,11 @@ class Features(eqx.Module):
     @property
     def imposes(self) -> str | None:
         """The kind of term that every function of the space satisfies by construction, if any."""
+        return None
+
+    @property
+    def boundary_key(self) -> Hashable:
+        """All that decides what is imposed: features with the same key impose the same."""
         return None
 
     @property

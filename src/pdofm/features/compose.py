@@ -1,6 +1,6 @@
 """Spaces made from other spaces, and from functions of the user's own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -166,6 +166,10 @@ class HardDirichlet(Unmapped):
     @property
     def imposes(self) -> str | None:
         return "value"
+
+    @property
+    def boundary_key(self) -> Hashable:
+        return self.shape, self.value, *(tuple(np.asarray(corner).tolist()) for corner in self.corners)
 
     @property
     def concentration(self) -> float:

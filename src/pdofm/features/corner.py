@@ -58,6 +58,11 @@ class CornerFunctions(Unmapped):
         self.highest, self.degree, self.mixed = float(highest), check_count("degree", degree, least=0), mixed
 
     @property
+    def size(self) -> int:
+        factors = (self.degree + 1) * (self.degree + 2) // 2
+        return sum(2 * len(self._exponents(angle)) * factors for angle in self.angles)
+
+    @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
 
@@ -81,10 +86,13 @@ class CornerFunctions(Unmapped):
         factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
         return (factors[:, None] * self._singular(along, angle)[None, :]).reshape(-1)
 
+    def _exponents(self, angle: float) -> Float[np.ndarray, " n"]:
+        first = math.pi / angle / (2 if self.mixed else 1)
+        return first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
+
     def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions in coordinates along the middle of the angle and across, the cut being outside."""
-        first = math.pi / angle / (2 if self.mixed else 1)
-        exponents = first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
+        exponents = self._exponents(angle)
         whole = jnp.asarray(np.abs(exponents - np.round(exponents)) < 1e-9)
         log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
         size, phase = jnp.exp(exponents * log), exponents * theta
