@@ -45,6 +45,12 @@ def _directions(dim: int) -> UInt32[np.ndarray, "d bits"]:
     return found << np.arange(BITS - 1, -1, -1, dtype=np.uint32)
 
 
+@lru_cache(maxsize=MOST_DIMENSIONS)
+def _digits(dim: int) -> UInt32[np.ndarray, "d bits bits"]:
+    """Their digits, from the first one after the point."""
+    return _directions(dim)[:, :, None] >> np.arange(BITS - 1, -1, -1, dtype=np.uint32) & np.uint32(1)
+
+
 class Sobol:
     """A scrambled sequence in up to `MOST_DIMENSIONS` dimensions."""
 
@@ -54,9 +60,7 @@ class Sobol:
         self._shift = own.integers(2, size=(dim, BITS), dtype=np.uint32) @ (np.uint32(1) << places)
         maps = np.tril(own.integers(2, size=(dim, BITS, BITS), dtype=np.uint32))
         maps[:, places, places] = 1
-        # Digits run from the first one after the point: (axis, number, digit).
-        digits = _directions(dim)[:, :, None] >> places[::-1] & np.uint32(1)
-        mapped = np.einsum("apk,ajk->ajp", maps, digits) & np.uint32(1)
+        mapped = np.einsum("apk,ajk->ajp", maps, _digits(dim)) & np.uint32(1)
         self._numbers = mapped @ (np.uint32(1) << places[::-1])
         self._next = 0
 

@@ -47,15 +47,11 @@ def installed() -> dict[str, dict[str, str]]:
     return found
 
 
-def race(
-    problems: Sequence[str] = PROBLEMS,
-    contenders: Sequence[str] | None = None,
-    show: Callable[[str], None] = lambda _: None,
-) -> list[Run]:
+def race(show: Callable[[str], None] = lambda _: None) -> list[Run]:
     """All levels of all contenders that are installed."""
     runs = []
-    for problem in problems:
-        for name in installed() if contenders is None else contenders:
+    for problem in PROBLEMS:
+        for name in installed():
             show(f"{problem}, {CONTENDERS[name]}")
             runs += [Run(CONTENDERS[name], problem, **level) for level in _contest(name, problem)]
     return runs

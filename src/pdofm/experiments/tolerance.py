@@ -44,7 +44,8 @@ def _run(name: str, tol: float, seed: int) -> Measured:
         "seconds of the search": seconds,
     }
     where = _points(solution) if seed == 0 and name in LOCAL else []
-    return Measured(metrics, {"true": [error], "estimated": [solution.error_estimate], "points": where})
+    curves = {"true": [error], "estimated": [solution.error_estimate], "space": [solution.space], "points": where}
+    return Measured(metrics, curves)
 
 
 def _points(solution: pf.Solution) -> list:
