@@ -1,6 +1,7 @@
 """factor(): many right-hand sides from one factorisation, against solve(), linearity and exact solutions."""
 
 import importlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -224,6 +225,39 @@ def test_more_right_hand_sides_than_features_are_the_solutions_one_by_one():
     for j in (0, k // 2, k - 1):
         alone = one.solve(sources[:, [j]], boundary[:, [j]])
         assert relative(many(points)[:, j], alone(points)[:, 0]) < 1e-10
+        np.testing.assert_allclose(many.residuals[j], alone.residuals[0], rtol=0.5, atol=1e-12)
+
+
+@pytest.mark.parametrize("rough", [0.0, 1e-9, 1e-3, 1.0])
+def test_residuals_of_many_sides_are_those_of_few(rough, seed):
+    """Smooth data and noise, which no feature fits: few residuals are computed from all rows, many from some of them or
+    from the part outside of the range."""
+    one = solver("poisson")
+    k = one.stats.features + 3
+    sources, boundary = mixed(k)
+    sources = sources + rough * np.abs(sources).max() * np.random.default_rng(seed).standard_normal(sources.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        many, few = one.solve(sources, boundary), one.solve(sources[:, :5], boundary[:, :5])
+    np.testing.assert_allclose(many.residuals[:5], few.residuals, rtol=0.3, atol=1e-14)
+
+
+def test_data_on_a_single_row_are_no_reason_to_warn():
+    """-u'' = 0 with u = 1 on the left: all data are in one of 402 rows."""
+    interval = pf.Interval(-1, 1)
+    problem = pf.Problem(
+        interval,
+        lambda u, x: -pf.laplacian(u)(x),
+        source=0.0,
+        conditions=[
+            pf.Dirichlet(0.0, on=interval.boundary.where(lambda x: x[0] < 0), name="left"),
+            pf.Dirichlet(0.0, on=interval.boundary.where(lambda x: x[0] > 0), name="right"),
+        ],
+    )
+    one = pf.factor(problem, pf.Chebyshev(interval, 100))
+    many = one.solve(0.0, {"left": np.ones((1, 200)), "right": 0.0})
+    assert many.converged.all()
+    assert (many.residuals < 1e-8).all()
 
 
 def test_blocks_of_right_hand_sides_and_of_points_do_not_change_the_result(monkeypatch):

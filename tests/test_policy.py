@@ -204,6 +204,21 @@ class TestRefinement:
         inside = np.abs(points[:, None] - refinement.centers) <= refinement.radii
         assert (inside.all(axis=2).sum(axis=1) == 1).all()
 
+    def test_faces_keep_their_points_whatever_rounding_does(self):
+        """0.7 is no dyadic number: centers plus radii of the last boxes miss it by a rounding error."""
+        box = pf.Box([0, 0], [0.7, 1])
+        problem = pf.Problem(
+            box,
+            lambda u, x: -pf.laplacian(u)(x),
+            conditions=[pf.Dirichlet()],
+            exact=lambda x: jnp.exp(30 * (x[0] - 0.7)),
+        )
+        search = Search(problem, 1e-8, None, 0, 2000, 120.0)
+        search.attempt("polynomials", "", pf.Chebyshev(box, 20), "clustered")
+        points = collocate(problem, 400, 400, features=Refinement(search).features(1000))[1].points
+        for axis, side in ((0, 0.0), (0, 0.7), (1, 0.0), (1, 1.0)):
+            assert np.count_nonzero(points[:, axis] == side) > 20
+
     def test_a_box_is_cut_across_the_detail(self):
         """A residual in a strip along y: the cut separates x."""
         points = np.random.default_rng(0).uniform(-1, 1, (400, 2))
@@ -224,9 +239,11 @@ class TestNetworks:
 
     def test_the_better_family_grows_and_its_scale_is_varied(self):
         u = self.run()
-        spaces = [attempt.space for attempt in u.attempts]
-        assert spaces[0] == "(networks or random features?)"
-        assert set(spaces[1:-1]) in ({"network"}, {"random features"})
+        first, second, *others, trained = u.attempts
+        assert (first.space, second.space) == ("network", "random features")
+        better = min(first, second, key=lambda attempt: attempt.estimate)
+        assert {attempt.space for attempt in others} == {better.space}
+        assert trained.space == "network, 60 steps trained"
         assert {"the same at a scale of 1.4", "the same at a scale of 0.71"} & {attempt.why for attempt in u.attempts}
 
     @pytest.mark.parametrize("pays", [True, False])
@@ -239,14 +256,28 @@ class TestNetworks:
 
         monkeypatch.setattr("pdofm.policy.pretrain", played)
         monkeypatch.setattr("pdofm.search.FIRST_SIZES", {1: 6, 3: 6})
-        u = self.run(max_features=30)
-        attempts = {attempt.space: attempt for attempt in u.attempts}
-        assert attempts["(does training pay?)"].why.endswith("yes" if pays else "no")
-        assert ("trained network" in attempts) == pays
+        spaces = [attempt.space for attempt in self.run(max_features=30).attempts]
+        assert "network, 60 steps trained" in spaces
+        assert ("network, 200 steps trained" in spaces) == pays
 
-    def test_training_is_really_tried(self, monkeypatch):
-        monkeypatch.setattr("pdofm.policy.TRIAL", 2)
-        assert "2 steps: " in self.run(max_features=40).attempts[-1].why
+    def test_a_small_trained_network_that_suffices_is_not_lost(self, monkeypatch):
+        def played(problem, features, **options):
+            return pf.Trained(pf.Chebyshev(problem.domain, 25), np.zeros((25, 1)), {}, "")
+
+        monkeypatch.setattr("pdofm.policy.pretrain", played)
+        monkeypatch.setattr("pdofm.search.FIRST_SIZES", {1: 6, 3: 6})
+        u = self.run(max_features=30)
+        assert u.space.endswith("steps trained")
+        assert u.error_estimate < 1e-14
+
+    def test_a_family_that_fails_is_left_out(self, monkeypatch):
+        def broken(*args, **options):
+            return pf.Functions(self.PROBLEM.domain, [lambda x: jnp.log(x[0] - 10)])
+
+        monkeypatch.setattr("pdofm.policy.RandomFeatures", broken)
+        u = self.run(max_features=40)
+        assert "failed" in u.attempts[1].why
+        assert u.space.startswith("network")
 
 
 def test_a_periodic_problem_is_solved_by_trigonometric_functions():

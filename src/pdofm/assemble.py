@@ -183,7 +183,7 @@ class _Rows:
         for block, k in zip(blocks, counts, strict=True):
             name = block.term.name
             self.rows[name] = slice(start, start + len(block.points) * k)
-            if probed:
+            if probed and not block.term.is_linear:
                 self.probes[name] = Probe.of(len(block.points), k, columns)
             start = self.rows[name].stop
 
@@ -244,9 +244,9 @@ def assemble_together(
     fold: bool = False,
 ) -> list[System]:
     """One system for each of several sets of blocks, which have the same terms at other points: each term is evaluated
-    at all of them in one go, and compiled once. Only the first set has probes."""
+    at all of them in one go, and compiled once. Only the first set may be folded, and has probes."""
     columns, counts = coefficients.size, [entries(layout, block) for block in sets[0]]
-    filled = [_Rows(blocks, counts, columns, fold=fold, probed=i == 0) for i, blocks in enumerate(sets)]
+    filled = [_Rows(blocks, counts, columns, fold=fold and i == 0, probed=i == 0) for i, blocks in enumerate(sets)]
     for k, *blocks in zip(counts, *sets, strict=True):
         points, normals = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("points", "normals"))
         ends = np.cumsum([len(block.points) for block in blocks])
@@ -328,12 +328,11 @@ def nonlinear_terms(
     A random step if none is given; tried at up to `count` points that are spread over each block. Left sides that say
     of themselves that they are linear are believed.
     """
-    random = np.random.default_rng(0).standard_normal(coefficients.shape) / np.sqrt(len(coefficients))
-    tried = random if step is None else step
+    tried = _random_step(*coefficients.shape) if step is None else step
     moves = tried.reshape(-1)
     found = []
     for block in blocks:
-        if getattr(block.term.lhs, "is_linear", False):
+        if block.term.is_linear:
             continue
         probe = system.probes[block.term.name]
         which = spread(len(probe.points), count)
@@ -348,3 +347,7 @@ def nonlinear_terms(
         if not np.max(np.abs(moved - expected)) <= 1e-10 * np.max(rounding):
             found.append(block.term.name)
     return found
+
+
+def _random_step(size: int, components: int) -> Coefficients:
+    return np.random.default_rng(0).standard_normal((size, components)) / np.sqrt(size)

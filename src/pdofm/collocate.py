@@ -45,7 +45,7 @@ def collocate(
     that they impose are left out. Where the features are finer than elsewhere, their `density` says where the points
     go.
     """
-    pool = 1 if features is None or features.concentration == 1 else _pool(features.concentration)
+    pool = 1 if features is None or features.concentration == 1 else _pool(features.concentration, interior)
     own = [t for t in problem.terms if features is None or t.kind != features.imposes]
     terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
@@ -78,10 +78,14 @@ def _is_extended(term: Term) -> bool:
 FEWEST_CANDIDATES, MOST_CANDIDATES = 16, 2000
 """Where features choose among points, so many times more of them are drawn than needed."""
 
+ALL_CANDIDATES = 2**21
+"""More are not drawn in all."""
 
-def _pool(concentration: float) -> int:
-    """Enough candidates to find the points that are wanted most."""
-    return int(np.clip(2 * concentration, FEWEST_CANDIDATES, MOST_CANDIDATES))
+
+def _pool(concentration: float, count: int) -> int:
+    """Enough candidates for `count` points to find those that are wanted most."""
+    most = int(np.clip(ALL_CANDIDATES // count, FEWEST_CANDIDATES, MOST_CANDIDATES))
+    return int(np.clip(2 * concentration, FEWEST_CANDIDATES, most))
 
 
 def _wanted(

@@ -105,6 +105,13 @@ class Solver:
         blocks = self.prepared.other_points(self.stats.features // 2)
         return blocks, self.setting.system(self.setting.zero(), blocks, fold=False)
 
+    def _small_residuals(self, b: Sides, c: Float[np.ndarray, "cols sides"]) -> Float[np.ndarray, " sides"]:
+        """Relative residuals, from some of the rows."""
+        watched, rows = self._watched
+        left, size = (np.sqrt(np.einsum("ij,ij->j", each, each)) for each in (b[watched] - rows @ c, b))
+        left *= (len(b) / len(watched)) ** 0.5
+        return np.divide(left, size, out=np.where(left == 0, 0.0, np.inf), where=size > 0)
+
     @cached_property
     def _watched(self) -> tuple[Int[np.ndarray, " w"], Matrix]:
         """Some rows of the system, about as many as columns: they tell small residuals as well as all of them do."""
@@ -160,8 +167,7 @@ class Solver:
             elif left is None:
                 residuals[which] = _relative(b, self.system.A @ c)
             else:
-                watched, rows = self._watched
-                residuals[which] = np.where(left > CANCELLED, left, _relative(b[watched], rows @ c))
+                residuals[which] = np.where(left > CANCELLED, left, self._small_residuals(b, c))
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
         # A nonlinearity may only show at the size of the solution.
         largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]

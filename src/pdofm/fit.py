@@ -93,7 +93,7 @@ def fit(
             except NonlinearError:
                 outcome = Newton().run(setting, system, nonlinear)
     with clock("estimate"):
-        unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True)
+        unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True, fold=False)
         estimate = estimate_error(features, outcome, unseen, held_out[0].points)
     residuals = {
         name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
@@ -222,9 +222,11 @@ def check_fit(problem: Problem, features: Features) -> None:
             f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
             "Make features on this domain or on a box that contains it, or move these: features.on(domain)."
         )
-    if features.imposes == "value" and features.boundary_key not in (known := _IMPOSED.setdefault(problem, set())):
-        _check_imposed(problem, features)
-        known.add(features.boundary_key)
+    if features.imposes == "value":
+        known, key = _IMPOSED.setdefault(problem, set()), features.boundary_key
+        if key is None or key not in known:
+            _check_imposed(problem, features)
+            known.add(key)
     wider = (domain.lower > lower + slack).any() or (domain.upper < upper - slack).any()
     if features.imposes == "periodic" and wider and any(term.kind == "periodic" for term in problem.terms):
         raise FeaturesError(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdofm._types import Points, Vector
+from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Features, StretchedPolynomials
 from pdofm.problem import Problem
 from pdofm.search import FIRST_SIZES, Search
@@ -57,7 +58,11 @@ def find_layer(search: Search) -> Layer | None:
     block, right = search.in_between
 
     def quality(features: Features, sampling: str = "sobol") -> float:
-        return float(np.linalg.norm(search.residual(search.solved(features, sampling), COMPARED)))
+        try:
+            solution = search.solved(features, sampling)
+        except PdofmError:  # a bad layer may be no place to solve anything
+            return math.inf
+        return float(np.linalg.norm(search.residual(solution, COMPARED)))
 
     weights = [right]
     if search.best is not None:

@@ -3,18 +3,21 @@ here."""
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from pdofm.conditions import Periodic
 from pdofm.domain import corners
+from pdofm.errors import ConvergenceWarning
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier, NetworkFeatures, RandomFeatures
 from pdofm.layer import find_layer
 from pdofm.pretrain import pretrain
 from pdofm.problem import Problem
 from pdofm.refine import DEGREES, Refinement
 from pdofm.search import GROWTH, PAYS, Search
+from pdofm.solution import Solution
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this part of the domain."""
@@ -78,35 +81,33 @@ def default_policy(search: Search) -> None:
 def _grow_networks(search: Search) -> None:
     """Networks or random features, whichever solves the problem better at one size; the largest of them with other
     scales; then networks that are trained."""
-    problem, start = search.problem, time.perf_counter()
-    families = {
-        "network": lambda m: NetworkFeatures(problem.domain, m, key=search.seed),
-        "random features": lambda m: RandomFeatures(problem.domain, m, key=search.seed),
+    domain = search.problem.domain
+    families: dict[str, Callable[[int], Features]] = {
+        "network": lambda m: NetworkFeatures(domain, m, key=search.seed),
+        "random features": lambda m: RandomFeatures(domain, m, key=search.seed),
     }
-    size = min(round(GROWTH * search.first_size), search.max_features)
-    estimates = {name: search.solved(make(size)).error_estimate for name, make in families.items()}
+    size, estimates = min(round(GROWTH * search.first_size), search.max_features), {}
+    for name, make in families.items():
+        found = None if search.over else search.attempt(name, "nothing else has converged: a first look", make(size))
+        estimates[name] = math.inf if found is None else found.error_estimate
     name = min(estimates, key=lambda name: estimates[name])
-    found = ", ".join(f"{each} {estimate:.1e}" for each, estimate in estimates.items())
-    search.note("(networks or random features?)", f"estimates at one size: {found}", size, start)
-    search.grow(name, "nothing else has converged", families[name])
-    if not search.over and search.last is not None:
-        _vary_scale(search, name, search.last.features)
+    found = search.grow(name, "the better one at a first look", families[name], above=size)
+    if not search.over and found is not None:
+        _vary_scale(search, name, found)
     if not search.over:
         _train(search, families["network"], size, estimates["network"])
 
 
-def _vary_scale(search: Search, name: str, features: Features) -> None:
+def _vary_scale(search: Search, name: str, first: Solution) -> None:
     """The same features with larger or smaller frequencies, as long as that lowers the estimate."""
-    assert search.last is not None
-    first = search.last.error_estimate
     for step in (SCALE_STEP, 1 / SCALE_STEP):
-        before, factor = first, step
+        before, factor = first.error_estimate, step
         while not search.over:
-            found = search.attempt(name, f"the same at a scale of {factor:.2g}", features.rescaled(factor))
+            found = search.attempt(name, f"the same at a scale of {factor:.2g}", first.features.rescaled(factor))
             if found is None or not found.error_estimate < before:
                 break
             before, factor = found.error_estimate, factor * step
-        if before < first:
+        if before < first.error_estimate:
             return
 
 
@@ -114,17 +115,20 @@ def _train(search: Search, make: Callable[[int], Features], size: int, untrained
     """Train a small network for some steps. If that divides its estimate by `PAYS`, train one as wide as there is time
     for."""
     start = time.perf_counter()
-    trained = pretrain(search.problem, make(size), steps=TRIAL, key=search.seed, progress=False)
-    seconds, estimate = time.perf_counter() - start, search.solved(trained.features).error_estimate
-    pays = estimate < untrained / PAYS
-    why = f"{TRIAL} steps: {untrained:.1e} -> {estimate:.1e}, {'yes' if pays else 'no'}"
-    search.note("(does training pay?)", why, size, start)
+    found = _attempt_trained(search, make(size), TRIAL, f"does training pay? The estimate was {untrained:.1e}")
+    seconds = time.perf_counter() - start
     # The time of a step grows with the square of the width; half of the time left is for solving.
     affordable = int(size * (max(search.time_left, 0.0) / 2 / (seconds * TRAINING / TRIAL)) ** 0.5)
-    if pays and affordable > size and not search.over:
+    if found is not None and found.error_estimate < untrained / PAYS and affordable > size and not search.over:
         wide = make(min(affordable, search.max_features))
-        wide = pretrain(search.problem, wide, steps=TRAINING, key=search.seed, progress=False)
-        search.attempt("trained network", "training has paid for a smaller one", wide.features)
+        _attempt_trained(search, wide, TRAINING, "training has paid for a smaller one")
+
+
+def _attempt_trained(search: Search, features: Features, steps: int, why: str) -> Solution | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the features before are as good as any
+        trained = pretrain(search.problem, features, steps=steps, key=search.seed, progress=False)
+    return search.attempt(f"network, {steps} steps trained", why, trained.features)
 
 
 def _is_local(search: Search) -> bool:

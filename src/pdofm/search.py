@@ -173,25 +173,27 @@ class Search:
         *,
         until_resolved: bool = False,
         above: int = 0,
-    ) -> None:
+    ) -> Solution | None:
         """Try ``make(size)`` with more and more features than `above`, as long as that pays; with `until_resolved` also
-        as long as nothing is resolved."""
+        as long as nothing is resolved. Returns the last solution, if there is one."""
         estimates: list[float] = []
-        size = above
+        size, found = above, None
         for most in self.sizes():
             features = make(most)
             if self.over:
-                return
+                return found
             if not size < features.size <= self.max_features:
                 continue
-            size, found = features.size, self.attempt(space, why, features, sampling)
-            if found is None:
-                return
+            size, new = features.size, self.attempt(space, why, features, sampling)
+            if new is None:
+                return found
+            found = new
             estimates.append(found.error_estimate)
             if until_resolved and not self.resolved:
                 continue
             if len(estimates) > 2 and not (estimates[-1] <= max(self.tol, estimates[-3] / PAYS)):
-                return
+                return found
+        return found
 
     @property
     def first_size(self) -> int:
@@ -201,7 +203,7 @@ class Search:
     def sizes(self) -> Iterator[int]:
         """Growing numbers of features; the last one is the budget."""
         size = float(self.first_size)
-        while 1.2 * size < self.max_features:
+        while (size if size == self.first_size else 1.2 * size) < self.max_features:
             yield round(size)
             size *= GROWTH
         yield self.max_features

@@ -72,7 +72,7 @@ class Features(eqx.Module):
 
     @property
     def boundary_key(self) -> Hashable:
-        """All that decides what is imposed: features with the same key impose the same."""
+        """All that decides what is imposed: features with the same key, if it is not None, impose the same."""
         return None
 
     @property

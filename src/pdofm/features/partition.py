@@ -147,15 +147,16 @@ class PartitionOfUnity(Unmapped):
     @property
     def concentration(self) -> float:
         volumes = np.prod(np.asarray(self.radii), axis=1)
-        return float(volumes.mean() / volumes.min())
+        found = float(volumes.mean() / volumes.min())
+        return 1.0 if found < 1 + 1e-9 else found  # equal boxes are equal to rounding
 
     def density(self, points: Points) -> Vector:
-        """The same number of points in each subdomain."""
-        centers, radii = np.asarray(self.centers), np.asarray(self.radii)
-        found = np.zeros(len(points))
-        for center, radius in zip(centers, radii, strict=True):
-            found += (np.abs(points - center) <= radius).all(axis=1) / np.prod(radius)
-        return found if found.any() else np.ones(len(points))
+        """The same number of points in each subdomain, and a few where there is none."""
+        found = np.full(len(points), 0.05 / float(np.prod(np.asarray(self.radii), axis=1).mean()))
+        for center, radius in zip(np.asarray(self.centers), np.asarray(self.radii), strict=True):
+            # A point on the boundary of the domain must not be lost to rounding.
+            found += (np.abs(points - center) <= (1 + 1e-9) * radius).all(axis=1) / np.prod(radius)
+        return found
 
     def rescaled(self, factor: float) -> "PartitionOfUnity":
         return eqx.tree_at(lambda f: f.local, self, jax.vmap(lambda local: local.rescaled(factor))(self.local))
