@@ -52,6 +52,15 @@ def test_an_answer_that_the_one_before_contradicts_is_not_believed():
     assert not u.converged
 
 
+def test_a_solution_is_resolved_if_it_has_a_digit():
+    search = search_for("poisson-square")
+    assert not search.resolved
+    search.attempt("coarse", "", pf.Chebyshev(search.problem.domain, 6), "clustered")
+    assert not search.resolved
+    search.attempt("fine", "", pf.Chebyshev(search.problem.domain, 60), "clustered")
+    assert search.resolved
+
+
 def test_a_source_between_the_points_is_noticed():
     """A peak of width 1e-3 that the first two spaces both miss: they agree, and yet they are not believed."""
     problem = pf.Problem(
@@ -64,6 +73,8 @@ def test_a_source_between_the_points_is_noticed():
     def two_spaces(search: Search) -> None:
         for size in (6, 8):
             search.attempt("polynomials", "", pf.Chebyshev(search.problem.domain, size), "clustered")
+        if search.best is not None and search.best.error_estimate < 0.1:
+            assert not search.resolved  # so that spaces go on growing
 
     with pytest.warns(ConvergenceWarning, match="between the fitted points the equation is violated|is above"):
         assert not pf.solve(problem, tol=1e-4, policy=two_spaces).converged

@@ -76,6 +76,7 @@ class Search:
         self.last: Solution | None = None
         self.reached = False
         self._last: np.ndarray | None = None
+        self._held: tuple[Solution, bool] | None = None  # the last answer of `resolved`
         self._best: np.ndarray | None = None
         self._start = time.perf_counter()
         self._points = problem.domain.sample(1000, "random", key=self.seed)
@@ -92,8 +93,12 @@ class Search:
 
     @property
     def resolved(self) -> bool:
-        """Whether there is a solution with a digit, by its estimate."""
-        return self.best is not None and self.best.error_estimate < RESOLVED
+        """Whether there is a solution with a digit, by its estimate and between the fitted points."""
+        if self.best is None or not self.best.error_estimate < RESOLVED:
+            return False
+        if self._held is None or self._held[0] is not self.best:
+            self._held = self.best, self.holds_in_between(self.best)
+        return self._held[1]
 
     def attempt(self, space: str, why: str, features: Features, sampling: str = "sobol") -> Solution | None:
         """Solve in a space and take note of it; None if that fails and something else has not."""
