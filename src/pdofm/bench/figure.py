@@ -33,6 +33,7 @@ def plot(runs: Sequence[Run], path: Path) -> None:
                 if mine:
                     (shown[name],) = panel.loglog(seconds, errors, marker, color=colour, markersize=4)
             panel.axhline(TARGET, color="0.85", zorder=0)
+            panel.tick_params(which="minor", labelbottom=False, labelleft=False)
             panel.set(title=problem, xlabel="seconds", ylabel="relative $L^2$ error")
         figure.legend(shown.values(), shown.keys(), loc="upper center", ncols=len(shown), frameon=False)
         pf.plot.save(figure, path, dpi=90)
