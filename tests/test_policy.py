@@ -57,7 +57,7 @@ def test_a_solution_is_resolved_if_it_has_a_digit():
     assert not search.resolved
     search.attempt("coarse", "", pf.Chebyshev(search.problem.domain, 6), "clustered")
     assert not search.resolved
-    search.attempt("fine", "", pf.Chebyshev(search.problem.domain, 60), "clustered")
+    search.attempt("fine", "", pf.Chebyshev(search.problem.domain, 150), "clustered")
     assert search.resolved
 
 
@@ -244,8 +244,8 @@ class TestNetworks:
 
     PROBLEM = pf.zoo.get("poisson-1d")
 
-    def run(self, **budget) -> pf.Solution:
-        search = Search(self.PROBLEM, 1e-15, None, 0, **({"max_features": 60, "max_seconds": 120.0} | budget))
+    def run(self, name: str = "poisson-1d", **budget) -> pf.Solution:
+        search = Search(pf.zoo.get(name), 1e-15, None, 0, **({"max_features": 60, "max_seconds": 120.0} | budget))
         return search.run(_grow_networks)
 
     def test_the_better_family_grows_and_its_scale_is_varied(self):
@@ -267,7 +267,7 @@ class TestNetworks:
 
         monkeypatch.setattr("pdofm.policy.pretrain", played)
         monkeypatch.setattr("pdofm.search.FIRST_SIZES", {1: 6, 3: 6})
-        spaces = [attempt.space for attempt in self.run(max_features=30).attempts]
+        spaces = [attempt.space for attempt in self.run("helmholtz-1d", max_features=30).attempts]
         assert "network, 60 steps trained" in spaces
         assert ("network, 200 steps trained" in spaces) == pays
 
