@@ -36,6 +36,10 @@ OVERLAP = 1.25
 
 INTERFACE_WEIGHT = 10.0
 
+SIMILAR = 4.0
+"""Up to this ratio of the mean volume of the subdomains to the smallest, even points are worth more than as many in
+each of them."""
+
 
 def window_b(y: Array) -> Array:
     """1 for |y| ≤ 3/4, 0 for |y| ≥ 5/4, (1 - sin 2π|y|) / 2 between: once differentiable, the second derivative
@@ -67,8 +71,8 @@ class PartitionOfUnity(Unmapped):
         normalise: False leaves windows undivided, with outer ones that do not fall off at the edge of the grid.
         key: seed.
 
-    Only the windows that reach a point are evaluated there (at most 2^d of a grid). Every subdomain asks for as many
-    collocation points as the others, however small it is.
+    Only the windows that reach a point are evaluated there (at most 2^d of a grid). Where subdomains differ much,
+    each asks for as many collocation points as the others, however small it is.
     """
 
     local: Features  # all subdomains stacked: a leading axis on every array
@@ -148,7 +152,7 @@ class PartitionOfUnity(Unmapped):
     def concentration(self) -> float:
         volumes = np.prod(np.asarray(self.radii), axis=1)
         found = float(volumes.mean() / volumes.min())
-        return 1.0 if found < 1 + 1e-9 else found  # equal boxes are equal to rounding
+        return found if found > SIMILAR else 1.0
 
     def density(self, points: Points) -> Vector:
         """The same number of points in each subdomain, and a few where there is none."""
