@@ -341,9 +341,8 @@ def _most_overlaps(centers: np.ndarray, halves: np.ndarray) -> int:
     lower, upper = centers - halves, centers + halves
     meet = ((lower[:, None] < upper[None]) & (lower[None] < upper[:, None])).all(axis=2)
     most = 0
-    for mine in np.asarray(
-        meet
-    ):  # where most of them meet, one begins along each axis: look there, among its neighbours
+    for mine in np.asarray(meet):
+        # Where most of them meet, one begins along each axis: look there, among its neighbours.
         low, high = lower[mine], upper[mine]
         if low.size ** low.shape[1] > 2**22:
             most = max(most, len(low))
