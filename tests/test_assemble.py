@@ -26,11 +26,18 @@ def network(domain: pf.Domain = BOX, width: int = 6, key: int = 3) -> Features:
     return pf.NetworkFeatures(domain, width=width, depth=2, key=key, scale=1.0)
 
 
-def system_at(problem: Problem, features: Features, c: np.ndarray | None = None, interior: int = 9, boundary: int = 8):
+def system_at(
+    problem: Problem,
+    features: Features,
+    c: np.ndarray | None = None,
+    interior: int = 9,
+    boundary: int = 8,
+    probed: int = 0,
+):
     blocks = collocate(problem, interior, boundary, key=1)
     if c is None:
         c = np.zeros((features.size, problem.layout.components))
-    return blocks, assemble(problem.layout, features, blocks, c)
+    return blocks, assemble(problem.layout, features, blocks, c, probed=probed)
 
 
 @cache
@@ -421,7 +428,7 @@ def test_a_thinned_block_keeps_points_with_their_normals():
 
 def found_nonlinear(problem: Problem) -> list[str]:
     features = network(problem.domain, width=20)
-    blocks, system = system_at(problem, features, interior=20, boundary=20)
+    blocks, system = system_at(problem, features, interior=20, boundary=20, probed=64)
     return nonlinear_terms(problem.layout, features, blocks, system, np.zeros((20, problem.layout.components)))
 
 

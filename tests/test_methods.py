@@ -1,5 +1,6 @@
 """Linear, Newton and Picard: what they refuse, how fast they converge and to what, and what they say if they do not."""
 
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
 
@@ -138,7 +139,7 @@ def test_newton_is_the_default_for_nonlinear_problems_and_finds_the_exact_soluti
 @pytest.mark.parametrize("problem", [burgers, cubic])
 def test_newton_converges_quadratically(problem):
     """Each change is at most a constant times the square of the one before, down to the limit of the features."""
-    changes = [step["change"] for step in pf.solve(problem(), SIZE).stats.steps]
+    changes = [step["change"] for step in pf.solve(problem(), SIZE, method=pf.Newton(keep=0.0)).stats.steps]
     pairs = [(before, after) for before, after in pairwise(changes) if 1e-6 < before < 0.3]
     assert len(pairs) >= 2
     for before, after in pairs:
@@ -146,6 +147,39 @@ def test_newton_converges_quadratically(problem):
     # Far faster than linearly: the exponent between the last changes that are above rounding is near two.
     a, b, c = [change for change in changes if change > 1e-10][-3:]
     assert np.log(c / b) / np.log(b / a) > 1.6
+
+
+@dataclass(frozen=True)
+class Counted(pf.QR):
+    """Keeps count of the matrices that it factors."""
+
+    shapes: list[tuple[int, ...]] = field(default_factory=list)
+
+    def factor(self, A: np.ndarray, *, overwrite: bool = False):
+        self.shapes.append(A.shape)
+        return super().factor(A, overwrite=overwrite)
+
+
+@pytest.mark.parametrize("problem", [burgers, cubic])
+def test_a_kept_matrix_saves_factorisations_and_leads_to_the_same_solution(problem):
+    features = pf.NetworkFeatures(LINE, SIZE)
+    plain, kept = (Counted(rcond=1e-14) for _ in range(2))
+    u = pf.solve(problem(), features, method=pf.Newton(lstsq=plain, keep=0.0))
+    v = pf.solve(problem(), features, method=pf.Newton(lstsq=kept))
+    assert len(plain.shapes) == len(u.stats.steps)
+    assert len(kept.shapes) < len(plain.shapes)
+    assert v.converged
+    assert difference(u, v) < 1e-8
+
+
+@pytest.mark.parametrize("problem", [burgers, cubic])
+def test_a_matrix_that_is_kept_too_long_is_replaced(problem):
+    """Kept from the first step on, it leads nowhere: what counts is that steps shrink."""
+    features, solver = pf.NetworkFeatures(LINE, SIZE), Counted(rcond=1e-14)
+    u = pf.solve(problem(), features, method=pf.Newton(lstsq=solver, keep=np.inf))
+    assert u.converged
+    assert 2 <= len(solver.shapes) <= len(u.stats.steps)
+    assert u.errors().relative_l2 < 1e-9
 
 
 def test_the_residual_of_newton_never_grows():

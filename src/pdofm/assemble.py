@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from pdofm._types import Points, Vector
 from pdofm.collocate import Block, spread
 from pdofm.errors import ProblemError
-from pdofm.evaluate import Coefficients, bucket, chunks, padded
+from pdofm.evaluate import Coefficients, bucket, chunks, largest_chunk, padded, pieces
 from pdofm.features import Features
 from pdofm.lstsq import Folding
 from pdofm.problem import RightSide
@@ -32,26 +32,28 @@ LARGEST_MATRIX = 2**28
 """Bytes. Larger matrices are not kept in memory where the triangle will do."""
 
 PROBED = 256
-"""So many points of every block keep their rows, to see whether the problem is linear."""
+"""At so many points of every term it is tried whether the problem is linear; left sides are evaluated as many at a
+time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Some points of a block and their rows (points, k, columns) of the matrix."""
+    """Up to `count` points of a block and the gradients of the left side there, component by component."""
 
+    count: int
     points: Int[np.ndarray, " p"]
-    rows: Float[np.ndarray, "p k columns"]
+    gradients: Float[np.ndarray, "p k C m"]
 
     @classmethod
-    def of(cls, n: int, k: int, columns: int) -> "Probe":
-        """Points that are spread over a block of n, their rows still unknown."""
-        points = spread(n, PROBED)
-        return cls(points, np.empty((len(points), k, columns)))
+    def of(cls, count: int, n: int, k: int, components: int, size: int) -> "Probe":
+        """Points that are spread over a block of n, their gradients still unknown."""
+        points = spread(n, count)
+        return cls(count, points, np.empty((len(points), k, components, size)))
 
-    def take(self, here: slice, gradient: Float[np.ndarray, "n k columns"], weight: float) -> None:
-        """Keep the rows of a chunk that belong to it."""
+    def take(self, here: slice, gradient: Float[np.ndarray, "n k C m"]) -> None:
+        """Keep the gradients of a chunk that belong to it."""
         mine = slice(*np.searchsorted(self.points, (here.start, here.stop)))
-        np.multiply(gradient[self.points[mine] - here.start], weight, out=self.rows[mine])
+        self.gradients[mine] = gradient[self.points[mine] - here.start]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +94,18 @@ class System:
 
 @partial(jax.jit, static_argnames=("lhs", "layout"))
 def _linearise(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array):
-    """Left sides (n, k), their gradients over their norms (n, k, m * C), and the norms (n, k)."""
+    """Left sides (n, k), their gradients (n, k, C, m), component by component so that the long axis comes last, and
+    the norms of these (n, k)."""
 
     def at(z: Array, normal: Array):
         def left(c: Array):
-            u = layout.fields(lambda y: features.combine(y, c))
-            last = layout.fields(lambda y: features.combine(y, jax.lax.stop_gradient(c)))
+            u = layout.fields(lambda y: features.combine(y, c.T))
+            last = layout.fields(lambda y: features.combine(y, jax.lax.stop_gradient(c.T)))
             value = lhs(u, last, layout.arguments(z), normal)
             return value, value
 
-        gradient, value = jax.jacrev(left, has_aux=True)(coefficients)
-        gradient = gradient.reshape(value.size, -1)
-        norm = jnp.sqrt(jnp.sum(gradient**2, axis=1))
-        return value, gradient / jnp.where(norm == 0, 1.0, norm)[:, None], norm
+        gradient, value = jax.jacrev(left, has_aux=True)(coefficients.T)
+        return value, gradient, jnp.sqrt(jnp.sum(gradient**2, axis=(1, 2)))
 
     return jax.vmap(at)(points, normals)
 
@@ -170,8 +171,11 @@ def check_finite(
 class _Rows:
     """The rows of some blocks, all stacked, as they come."""
 
-    def __init__(self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool, probed: bool):
-        total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
+    def __init__(
+        self, blocks: Sequence[Block], counts: Sequence[int], shape: tuple[int, int], *, fold: bool, probed: int
+    ):
+        size, components = shape
+        total, columns = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True)), size * components
         worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
         self.folding = Folding(columns) if fold and worthwhile else None
         # Fortran order, so that LAPACK factors it in place.
@@ -183,8 +187,8 @@ class _Rows:
         for block, k in zip(blocks, counts, strict=True):
             name = block.term.name
             self.rows[name] = slice(start, start + len(block.points) * k)
-            if probed and not block.term.is_linear:
-                self.probes[name] = Probe.of(len(block.points), k, columns)
+            if probed > 0 and not block.term.is_linear:
+                self.probes[name] = Probe.of(probed, len(block.points), k, components, size)
             start = self.rows[name].stop
 
     def take(
@@ -192,22 +196,25 @@ class _Rows:
         block: Block,
         here: slice,
         value: Float[np.ndarray, "n k"],
-        gradient: Float[np.ndarray, "n k columns"],
+        gradient: Float[np.ndarray, "n k C m"],
         norm: Float[np.ndarray, "n k"],
         right: Float[np.ndarray, "n k"],
     ) -> slice:
         """Enter some points of a block; returns their rows."""
         name, weight, k = block.term.name, block.term.weight, value.shape[1]
         at = slice(self.rows[name].start + here.start * k, self.rows[name].start + here.stop * k)
-        flat = gradient.reshape(-1, gradient.shape[2])
+        by_component = gradient.reshape(-1, *gradient.shape[2:])
         self.left[at], self.right[at] = value.reshape(-1), right.reshape(-1)
-        self.scales[at] = weight / np.where(norm == 0, 1.0, norm).reshape(-1)
+        self.scales[at] = scale = weight / np.where(norm == 0, 1.0, norm).reshape(-1)
         if name in self.probes:
-            self.probes[name].take(here, gradient, weight)
+            self.probes[name].take(here, gradient)
         if self.folding is None:
-            np.multiply(flat, weight, out=self.A[at])
+            components = by_component.shape[1]
+            for j in range(components):
+                np.multiply(by_component[:, j], scale[:, None], out=self.A[at, j::components])
         else:
-            self.folding.add(flat * weight, self.scales[at] * (self.right[at] - self.left[at]))
+            flat = np.swapaxes(by_component, 1, 2).reshape(len(scale), -1)
+            self.folding.add(scale[:, None] * flat, scale * (self.right[at] - self.left[at]))
         return at
 
     def system(self) -> System:
@@ -224,14 +231,15 @@ def assemble(
     *,
     check: bool = True,
     fold: bool = False,
+    probed: int = 0,
 ) -> System:
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
 
     With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors. With
     `fold` a matrix above `LARGEST_MATRIX` with many more rows than columns is not kept: its rows are folded into a
-    triangle as they come.
+    triangle as they come. It can be tried for linearity at `probed` points of every term.
     """
-    return assemble_together(layout, features, [blocks], coefficients, check=check, fold=fold)[0]
+    return assemble_together(layout, features, [blocks], coefficients, check=check, fold=fold, probed=probed)[0]
 
 
 def assemble_together(
@@ -242,16 +250,20 @@ def assemble_together(
     *,
     check: bool = True,
     fold: bool = False,
+    probed: int = 0,
 ) -> list[System]:
     """One system for each of several sets of blocks, which have the same terms at other points: each term is evaluated
-    at all of them in one go, and compiled once. Only the first set may be folded, and has probes."""
-    columns, counts = coefficients.size, [entries(layout, block) for block in sets[0]]
-    filled = [_Rows(blocks, counts, columns, fold=fold and i == 0, probed=i == 0) for i, blocks in enumerate(sets)]
+    at all of them in one go, and compiled once. Only the first set may be folded or probed."""
+    shape, counts = coefficients.shape, [entries(layout, block) for block in sets[0]]
+    filled = [
+        _Rows(blocks, counts, shape, fold=fold and i == 0, probed=probed if i == 0 else 0)
+        for i, blocks in enumerate(sets)
+    ]
     for k, *blocks in zip(counts, *sets, strict=True):
         points, normals = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("points", "normals"))
         ends = np.cumsum([len(block.points) for block in blocks])
         right = right_values(layout, replace(blocks[0], points=points, normals=normals), k)
-        for here, size in chunks(len(points), 8 * k * columns + features.working_bytes):
+        for here, size in chunks(len(points), 8 * k * coefficients.size + features.working_bytes):
             args = (padded(points[here], size), padded(normals[here], size))
             found = _linearise(blocks[0].term.lhs, layout, features, coefficients, *args)
             value, gradient, norm = (np.asarray(array) for array in found)
@@ -294,13 +306,19 @@ def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: 
 def left_values(
     layout: Layout, features: Features, block: Block, coefficients: Coefficients
 ) -> Float[np.ndarray, "n k"]:
-    """The left side of a block at its points, in chunks."""
-    found = []
-    for here, size in chunks(len(block.points), 8 * coefficients.size + features.working_bytes):
+    """The left side of a block at its points, in pieces of the shape in which linearity is tried."""
+    found, row_bytes = [], 8 * coefficients.size + features.working_bytes
+    most = min(PROBED, largest_chunk(row_bytes), bucket(len(block.points)))
+    for here, size in pieces(len(block.points), most):
         args = (padded(block.points[here], size), padded(block.normals[here], size))
         values = _left(block.term.lhs, layout, features, coefficients, *args)
         found.append(np.asarray(values)[: here.stop - here.start])
     return np.concatenate(found)
+
+
+def all_left_values(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> Vector:
+    """The left sides of all blocks, stacked as in a system."""
+    return np.concatenate([left_values(layout, features, block, coefficients).reshape(-1) for block in blocks])
 
 
 def residuals(
@@ -309,8 +327,7 @@ def residuals(
     """Left minus right side of a linear problem; `system` was made at zero."""
     if system.folded is None:
         return system.moved(coefficients).left - system.right
-    left = [left_values(layout, features, block, coefficients).reshape(-1) for block in blocks]
-    return np.concatenate(left) - system.right
+    return all_left_values(layout, features, blocks, coefficients) - system.right
 
 
 def nonlinear_terms(
@@ -320,28 +337,25 @@ def nonlinear_terms(
     system: System,
     coefficients: Coefficients,
     step: Coefficients | None = None,
-    *,
-    count: int = PROBED,
 ) -> list[str]:
     """The names of the terms that are not affine in the unknown: a step from `coefficients` leaves the linearisation.
 
-    A random step if none is given; tried at up to `count` points that are spread over each block. Left sides that say
-    of themselves that they are linear are believed.
+    A random step if none is given; tried where the system was probed. Left sides that say of themselves that they are
+    linear are believed.
     """
     tried = _random_step(*coefficients.shape) if step is None else step
-    moves = tried.reshape(-1)
+    moves = tried.T.reshape(-1)
     found = []
     for block in blocks:
         if block.term.is_linear:
             continue
         probe = system.probes[block.term.name]
-        which = spread(len(probe.points), count)
-        points, k = probe.points[which], probe.rows.shape[1]
-        args = (padded(array[points], count) for array in (block.points, block.normals))
+        points, k = probe.points, probe.gradients.shape[1]
+        args = (padded(array[points], probe.count) for array in (block.points, block.normals))
         moved = np.asarray(_left(block.term.lhs, layout, features, coefficients + tried, *args))
         moved = moved[: len(points)].reshape(-1)
         at = (system.rows[block.term.name].start + points[:, None] * k + np.arange(k)).reshape(-1)
-        slope = probe.rows[which].reshape(len(at), -1) / system.scales[at, None]
+        slope = probe.gradients.reshape(len(at), -1)
         expected = system.left[at] + slope @ moves
         rounding = np.abs(moved) + np.abs(system.left[at]) + np.abs(slope) @ np.abs(moves)
         if not np.max(np.abs(moved - expected)) <= 1e-10 * np.max(rounding):

@@ -23,12 +23,16 @@ def bucket(n: int) -> int:
     return -(-n // step) * step
 
 
+def largest_chunk(row_bytes: int) -> int:
+    """How many rows of that size `CHUNK_BYTES` hold, a power of two, but at least 64."""
+    return max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
+
+
 def chunks(n: int, row_bytes: int) -> Iterator[tuple[slice, int]]:
     """Slices of at most `CHUNK_BYTES`, and the padded size that all of them are evaluated at: one shape to compile."""
     if n == 0:
         return
-    largest = max(64, 2 ** ((CHUNK_BYTES // row_bytes).bit_length() - 1))
-    each = -(-n // -(-n // largest))
+    each = -(-n // -(-n // largest_chunk(row_bytes)))
     size = bucket(each) if each == n else -(-each // 16) * 16
     yield from pieces(n, size)
 

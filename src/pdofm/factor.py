@@ -6,7 +6,7 @@ hand a new source costs two products with the size of A: one to project it, one 
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from pdofm._types import Key, Matrix, Points
-from pdofm.assemble import System, check_finite, data_name, entries, nonlinear_terms, right_values
+from pdofm.assemble import System, check_finite, data_name, entries, right_values
 from pdofm.collocate import Block, spread
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.evaluate import Coefficients
@@ -35,7 +35,8 @@ LEAST_BLOCK = 64
 CANCELLED = 1e-6
 """A residual below this is lost in the difference of two squares."""
 
-LEAST_WATCHED = 256
+WATCHED = 64
+"""So many rows tell how large residuals below that are."""
 
 TRIED = 64
 """Points of each term at which the problem is tried for linearity: fewer than in solve(), which costs more itself."""
@@ -69,6 +70,7 @@ class Solver:
     system: System
     factorization: Factorization
     stats: FactorStats
+    tried: list[float] = field(default_factory=list)  # sizes of solutions at which the problem was found to be linear
 
     @property
     def setting(self) -> Setting:
@@ -114,8 +116,8 @@ class Solver:
 
     @cached_property
     def _watched(self) -> tuple[Int[np.ndarray, " w"], Matrix]:
-        """Some rows of the system, about as many as columns: they tell small residuals as well as all of them do."""
-        watched = spread(self.stats.rows, max(LEAST_WATCHED, self.system.A.shape[1]))
+        """Some rows of the system, and their numbers."""
+        watched = spread(self.stats.rows, WATCHED)
         return watched, np.ascontiguousarray(self.system.A[watched])
 
     def solve(self, sources: Any = None, boundary: Any = None) -> Solutions:
@@ -170,8 +172,11 @@ class Solver:
                 residuals[which] = np.where(left > CANCELLED, left, self._small_residuals(b, c))
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
         # A nonlinearity may only show at the size of the solution.
-        largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
-        _check_linear(self.setting, self.system, largest)
+        norms = np.linalg.norm(coefficients, axis=0)
+        largest = int(np.argmax(norms))
+        if norms[largest] > max(self.tried, default=0.0):
+            _check_linear(self.setting, self.system, shaped[:, :, largest])
+            self.tried.append(float(norms[largest]))
         many = Solutions(self.problem, self.features, shaped, residuals, held_out, residuals <= ACCEPTABLE)
         _warn(many, advice(self.prepared))
         return many
@@ -326,7 +331,7 @@ def factor(
         prepared = prepare("factor", problem, features, points, boundary_points, sampling, key)
     setting = prepared.setting
     with clock("assemble"):
-        system = setting.system(setting.zero(), check=True, fold=False)
+        system = setting.system(setting.zero(), check=True, fold=False, probed=TRIED)
         _check_linear(setting, system)
     with clock("factor"):
         factorization = (DIRECT if lstsq is None else lstsq).factor(system.A)
@@ -343,14 +348,12 @@ def factor(
 
 
 def _check_linear(setting: Setting, system: System, step: Coefficients | None = None) -> None:
-    problem, at = setting.problem, setting.zero()
-    if setting.is_linear and step is None:
-        return
-    nonlinear = nonlinear_terms(problem.layout, setting.features, setting.blocks, system, at, step, count=TRIED)
+    nonlinear = setting.nonlinear_terms(system, setting.zero(), step)
     if nonlinear:
         raise NonlinearError(
-            f"factor() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {problem.name!r} is not "
-            "linear in the unknown, so that the matrix changes with the solution. Use solve() for each right-hand side."
+            f"factor() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {setting.problem.name!r} is "
+            "not linear in the unknown, so that the matrix changes with the solution. Use solve() for each right-hand "
+            "side."
         )
 
 

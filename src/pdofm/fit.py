@@ -80,18 +80,17 @@ def fit(
         setting = replace(prepared.setting, held_out=held_out)
     features, size = setting.features, setting.features.size
     with clock("assemble"):
-        start = setting.zero() if method is None else method.start(setting)
-        system = setting.system(start, check=True)
-        nonlinear = setting.nonlinear_terms(system, start)
+        first = Linear() if method is None else method
+        system = setting.system(first.start(setting), check=True, probed=first.probed(setting))
     with clock("solve"):
-        if method is not None:
-            outcome = method.run(setting, system, nonlinear)
-        else:
-            try:
-                outcome = Linear().run(setting, system, nonlinear)
+        try:
+            outcome = first.run(setting, system)
+            if method is None:
                 _LINEAR.add(problem)
-            except NonlinearError:
-                outcome = Newton().run(setting, system, nonlinear)
+        except NonlinearError:
+            if method is not None:
+                raise
+            outcome = Newton().run(setting, system)
     with clock("estimate"):
         unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True, fold=False)
         estimate = estimate_error(features, outcome, unseen, held_out[0].points)

@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import lapack, qr, solve_triangular, svd
+from scipy.linalg import blas, lapack, qr, solve_triangular, svd
 
 from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
@@ -59,7 +59,7 @@ class LeastSquares(ABC):
                 "The least-squares matrix has entries that are not finite. Check the operator and the features."
             )
         reflectors, tau = _triangularise(A, overwrite=overwrite)
-        triangle = np.triu(reflectors[:columns])
+        triangle = np.asfortranarray(np.triu(reflectors[:columns]))
         # Columns of very different size would hide small but independent ones below rcond; the norms of R's columns are
         # those of A's.
         scale = np.linalg.norm(triangle, axis=0)
@@ -194,7 +194,9 @@ class Explicit:
 
     def complete(self, projected: Float[np.ndarray, "rank sides"]) -> Float[np.ndarray, "cols sides"]:
         """The least-squares solutions from projected right-hand sides."""
-        return self.finish(projected) / self.scale[:, None]
+        solved = self.finish(projected)
+        solved /= self.scale[:, None]
+        return solved
 
 
 class Folding:
@@ -274,8 +276,11 @@ def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray
     return solve
 
 
-def _back_substitute(upper: Matrix, y: np.ndarray, trans: Literal[0, 1] = 0) -> np.ndarray:
-    return solve_triangular(upper, y, trans=trans, check_finite=False)
+def _back_substitute(upper: Matrix, y: np.ndarray) -> np.ndarray:
+    if y.ndim == 1 or y.flags.f_contiguous:
+        return solve_triangular(upper, y, check_finite=False)
+    # Rows of right-hand sides are columns of a system from the other side, which needs no transposed copies.
+    return blas.dtrsm(1.0, upper, y.T, side=1, trans_a=1).T
 
 
 def _check(info: int, routine: str) -> None:

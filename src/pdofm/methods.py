@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import PROBED, System, assemble_together, nonlinear_terms, residuals
+from pdofm.assemble import PROBED, System, all_left_values, assemble_together, nonlinear_terms, residuals
 from pdofm.collocate import Block, thinned, with_equation
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.evaluate import Coefficients, evaluate_few, feature_values
@@ -73,12 +73,25 @@ class Setting:
         *,
         check: bool = False,
         fold: bool = True,
+        probed: int = 0,
     ) -> System:
         """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
-        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many."""
+        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many; it
+        can be tried for linearity at `probed` points of every term."""
         sets = [blocks] if blocks is not None else [self.blocks, self.held_out] if self.held_out else [self.blocks]
-        own, *others = assemble_together(self.problem.layout, self.features, sets, coefficients, check=check, fold=fold)
+        own, *others = assemble_together(
+            *(self.problem.layout, self.features, sets, coefficients), check=check, fold=fold, probed=probed
+        )
         return replace(own, unseen=others[0]) if others else own
+
+    def moved(self, system: System, coefficients: Coefficients) -> System:
+        """The left sides at other coefficients, with the matrices as they are: of use where no step is left to do."""
+
+        def left(blocks: Sequence[Block]) -> np.ndarray:
+            return all_left_values(self.problem.layout, self.features, blocks, coefficients)
+
+        unseen = None if system.unseen is None else replace(system.unseen, left=left(self.held_out))
+        return replace(system, left=left(self.blocks), unseen=unseen)
 
     def zero(self) -> Coefficients:
         """Coefficients of the zero function."""
@@ -88,8 +101,7 @@ class Setting:
         """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients."""
         if self.is_linear and step is None:  # at the size of a solution it is tried all the same
             return []
-        count = FEWER if self.is_linear else PROBED
-        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step, count=count)
+        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
@@ -99,13 +111,17 @@ class Setting:
 class Method(ABC):
     """How the coefficients are found."""
 
+    def probed(self, setting: Setting) -> int:
+        """At how many points of each term the method tries whether the problem is linear."""
+        return 0
+
     def start(self, setting: Setting) -> Coefficients:
         """The coefficients to start from."""
         return setting.zero()
 
     @abstractmethod
-    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        """Find the coefficients, given the system at the start and the names of the terms that are not linear."""
+    def run(self, setting: Setting, system: System) -> Outcome:
+        """Find the coefficients, given the system at the start."""
 
 
 DIRECT = QR(rcond=1e-15)
@@ -120,8 +136,11 @@ class Linear(Method):
 
     lstsq: LeastSquares = DIRECT
 
-    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        _refuse(setting, nonlinear)
+    def probed(self, setting: Setting) -> int:
+        return FEWER if setting.is_linear else PROBED
+
+    def run(self, setting: Setting, system: System) -> Outcome:
+        _refuse(setting, setting.nonlinear_terms(system, setting.zero()))
         factorization = self.lstsq.factor(system.A)
         projected = factorization.project(system.target)
         c = factorization.finish(projected).reshape(setting.zero().shape)
@@ -147,7 +166,9 @@ class Newton(Method):
 
     Stops when a step changes the values of the unknowns by less than `rtol` relative to their size, or when the
     residual no longer falls and the steps are below `stall` (the limit of the features or of rounding is reached).
-    `initial` is a start: coefficients of shape (m, C), or a Solution in the same features.
+    Below `keep` the factored matrix serves the next steps, too, as long as they shrink tenfold: no longer quadratic
+    convergence, but steps that cost next to nothing; ``keep=0`` is the plain iteration. `initial` is a start:
+    coefficients of shape (m, C), or a Solution in the same features.
     """
 
     lstsq: LeastSquares = ITERATED
@@ -155,32 +176,35 @@ class Newton(Method):
     rtol: float = 1e-10
     stall: float = 1e-6
     initial: Any = None
+    keep: float = 1e-2
 
-    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
-        def advance(c: Coefficients, target: Coefficients, system: System) -> tuple[Coefficients, System] | None:
+    def run(self, setting: Setting, system: System) -> Outcome:
+        def advance(step: _Step, system: System) -> tuple[Coefficients, System] | None:
             merit, length = np.linalg.norm(system.b), 1.0
-            while True:
-                new = c + length * (target - c)
-                moved = setting.system(new)
+            while length > 1e-3:
+                is_full = length == 1.0
+                new = step.target if is_full else step.start + length * (step.target - step.start)
+                moved = setting.moved(system, new) if is_full and self._keeps(step, system) else setting.system(new)
                 # A step is judged with the row scales that it was computed with.
                 residual = np.linalg.norm(system.scales * (moved.right - moved.left))
                 if residual <= merit * (1 - 1e-4 * length):
                     return new, moved
-                if length == 1.0 and residual <= 2 * merit and self._is_small(setting, c, new):
+                if is_full and residual <= 2 * merit and step.change <= self.stall:
                     return new, moved  # at the limit of rounding the residual no longer falls
-                length /= 2
-                if length < 1e-3:
+                if step.by_kept:
                     return None
+                length /= 2
+            return None
 
         return _iterate(self, setting, self.start(setting), system, advance)
 
+    def _keeps(self, step: "_Step", system: System) -> bool:
+        """Whether the matrix is good enough for the next step, if there is one at all."""
+        shrinks = step.change <= min(self.keep, 0.1 * step.last_change)
+        return step.change <= self.rtol or (shrinks and system.folded is None)
+
     def start(self, setting: Setting) -> Coefficients:
         return _start(self.initial, setting.zero())
-
-    def _is_small(self, setting: Setting, c: Coefficients, new: Coefficients) -> bool:
-        """Whether a full step is below `stall`."""
-        values = setting.values(new)
-        return bool(np.linalg.norm(values - setting.values(c)) <= self.stall * np.linalg.norm(values))
 
 
 @dataclass(frozen=True)
@@ -201,24 +225,24 @@ class Picard(Method):
     memory: int = 10
     initial: Any = None
 
-    def run(self, setting: Setting, system: System, nonlinear: Sequence[str]) -> Outcome:
+    def run(self, setting: Setting, system: System) -> Outcome:
         blocks = with_equation(setting.blocks, setting.problem.frozen_terms(self.operator))
         _check_frozen(setting, blocks)
         c = self.start(setting)
         targets: list[Coefficients] = []
         changes: list[np.ndarray] = []
 
-        def advance(c: Coefficients, target: Coefficients, system: System) -> tuple[Coefficients, System]:
-            targets.append(target)
-            changes.append((setting.values(target) - setting.values(c)).reshape(-1))
+        def advance(step: _Step, system: System) -> tuple[Coefficients, System]:
+            targets.append(step.target)
+            changes.append((step.target_values - step.start_values).reshape(-1))
             del targets[: -self.memory - 1], changes[: -self.memory - 1]
-            new = target
+            new = step.target
             if len(changes) > 1:
                 # Weights that sum to one and make the combined change smallest, by least squares in the differences
                 # from the last.
                 differences = np.stack([changes[-1] - change for change in changes[:-1]], axis=1)
                 weights = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
-                new = target - sum(w * (target - old) for w, old in zip(weights, targets[:-1], strict=True))
+                new = new - sum(w * (step.target - old) for w, old in zip(weights, targets[:-1], strict=True))
             return new, setting.system(new, blocks)
 
         return _iterate(self, setting, c, setting.system(c, blocks, check=True), advance)
@@ -254,37 +278,65 @@ def _check_frozen(setting: Setting, blocks: Sequence[Block]) -> None:
         )
 
 
-Advance = Callable[[Coefficients, Coefficients, System], tuple[Coefficients, System] | None]
-"""From the coefficients, the solution of the linearised problem there, and its system: the next coefficients and the
-system at them."""
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """From coefficients to the solution of the problem linearised there, both also as values at points; or, `by_kept`,
+    linearised before. `last_change` is that of the step before."""
+
+    start: Coefficients
+    target: Coefficients
+    start_values: np.ndarray
+    target_values: np.ndarray
+    by_kept: bool
+    last_change: float
+
+    @property
+    def change(self) -> float:
+        """How far it moves the values, relative to their size."""
+        return _relative_change(self.start_values, self.target_values)
+
+
+Advance = Callable[[_Step, System], tuple[Coefficients, System] | None]
+"""From a full step and the system where it starts: the next coefficients and the system at them."""
 
 
 def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system: System, advance: Advance) -> Outcome:
     if method.max_steps < 1:
         raise SolveError(f"max_steps must be at least 1; got {method.max_steps}.")
     steps: list[dict[str, float]] = []
-    values = setting.values(c)
+    values, kept = setting.values(c), None
     while True:
         merit = float(np.linalg.norm(system.b))
-        factorization = method.lstsq.factor(system.A, overwrite=True)
+        factorization = method.lstsq.factor(system.A, overwrite=True) if kept is None else kept
         # Solve for the new coefficients, not for the step: A c_new ≈ b + A c. Where features are nearly dependent the
         # smallest solution is taken, and smallest steps would add up to coefficients so large that the residual drowns
         # in rounding.
         projected = factorization.project(system.target) + factorization.multiply(c.reshape(-1))
-        moved = advance(c, factorization.finish(projected).reshape(c.shape), system)
+        target = factorization.finish(projected).reshape(c.shape)
+        last_change = steps[-1]["change"] if steps else np.inf
+        step = _Step(c, target, values, setting.values(target), kept is not None, last_change)
+        moved = advance(step, system)
+        if moved is None and kept is not None:
+            system, kept = setting.system(c), None
+            continue
         if moved is None:
             reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
             residual = system.left - system.right
             return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps, system.unseen)
+        kept = factorization if moved[1].A is system.A else None
         c, system = moved
-        old, values = values, setting.values(c)
-        change = float(np.linalg.norm(values - old) / max(np.linalg.norm(values), np.finfo(float).tiny))
+        values = step.target_values if c is target else setting.values(c)
+        change = _relative_change(step.start_values, values)
         steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
         verdict = _verdict(method, steps, merit)
         if verdict is not None:
             converged, reason = verdict
             residual = system.left - system.right
             return Outcome(c, factorization, projected, residual, system.rows, converged, reason, steps, system.unseen)
+
+
+def _relative_change(old: np.ndarray, new: np.ndarray) -> float:
+    return float(np.linalg.norm(new - old) / max(np.linalg.norm(new), np.finfo(float).tiny))
 
 
 def _verdict(method: Newton | Picard, steps: list[dict[str, float]], merit: float) -> tuple[bool, str] | None:

@@ -22,6 +22,10 @@ from pdofm.errors import ProblemError
 
 Function = Callable[..., Array]
 
+FEW_AXES = 2
+"""With as many axes derivatives are taken one after the other, which makes no transposed copies and shares what
+operators have in common; with more of them the code would grow too long."""
+
 
 def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Function:
     """The derivative of u along a direction of one of its arguments."""
@@ -55,6 +59,8 @@ def grad(u: Function) -> Function:
     """The gradient: shape ``(d,)`` for a scalar u; for a vector u the Jacobian, entry ``[i, j]`` = ∂uᵢ/∂xⱼ."""
 
     def gradient(x: Array, *rest: Array) -> Array:
+        if x.size <= FEW_AXES:
+            return jnp.stack([_along(u, v)(x, *rest) for v in np.eye(x.size)], axis=-1)
         columns = jax.vmap(lambda v: _along(u, v)(x, *rest))(jnp.eye(x.size, dtype=x.dtype))
         return jnp.moveaxis(columns, 0, -1)
 
@@ -82,7 +88,7 @@ def laplacian(u: Function) -> Function:
         def second(v: Array | np.ndarray) -> Array:
             return _along(_along(u, v), v)(x, *rest)
 
-        if x.size <= 2:  # one after the other: no transposed copies; with more axes the code would grow too long
+        if x.size <= FEW_AXES:
             return functools.reduce(jnp.add, (second(v) for v in np.eye(x.size)))
         return jnp.sum(jax.vmap(second)(jnp.eye(x.size, dtype=x.dtype)), axis=0)
 

@@ -278,7 +278,7 @@ def _trainable(features: Features) -> Any:
 def _nonlinear(problem: Problem, features: Features) -> list[str]:
     """The terms that are not linear in the unknown."""
     setting = Setting(problem, features, collocate(problem, 64, 64, features=features))
-    return setting.nonlinear_terms(setting.system(setting.zero()), setting.zero())
+    return setting.nonlinear_terms(setting.system(setting.zero(), probed=64), setting.zero())
 
 
 def _cast(tree: Any, dtype: Any) -> Any:

@@ -51,17 +51,27 @@ def _digits(dim: int) -> UInt32[np.ndarray, "d bits bits"]:
     return _directions(dim)[:, :, None] >> np.arange(BITS - 1, -1, -1, dtype=np.uint32) & np.uint32(1)
 
 
+@lru_cache(maxsize=256)
+def _scrambled(
+    dim: int, entropy: int | tuple[int, ...], spawn_key: tuple[int, ...]
+) -> tuple[UInt32[np.ndarray, "d bits"], UInt32[np.ndarray, " d"]]:
+    """The directions after a random linear map, and a random shift. Most points are drawn with the same few seeds."""
+    rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=spawn_key))
+    places = np.arange(BITS, dtype=np.uint32)
+    shift = rng.integers(2, size=(dim, BITS), dtype=np.uint32) @ (np.uint32(1) << places)
+    maps = np.tril(rng.integers(2, size=(dim, BITS, BITS), dtype=np.uint32))
+    maps[:, places, places] = 1
+    mapped = np.einsum("apk,ajk->ajp", maps, _digits(dim)) & np.uint32(1)
+    return mapped @ (np.uint32(1) << places[::-1]), shift
+
+
 class Sobol:
     """A scrambled sequence in up to `MOST_DIMENSIONS` dimensions."""
 
     def __init__(self, dim: int, rng: np.random.Generator):
-        own = rng.spawn(1)[0]
-        places = np.arange(BITS, dtype=np.uint32)
-        self._shift = own.integers(2, size=(dim, BITS), dtype=np.uint32) @ (np.uint32(1) << places)
-        maps = np.tril(own.integers(2, size=(dim, BITS, BITS), dtype=np.uint32))
-        maps[:, places, places] = 1
-        mapped = np.einsum("apk,ajk->ajp", maps, _digits(dim)) & np.uint32(1)
-        self._numbers = mapped @ (np.uint32(1) << places[::-1])
+        (own,) = rng.bit_generator.seed_seq.spawn(1)  # pyright: ignore[reportAttributeAccessIssue]
+        entropy = own.entropy if isinstance(own.entropy, int) else tuple(own.entropy)
+        self._numbers, self._shift = _scrambled(dim, entropy, own.spawn_key)
         self._next = 0
 
     def __call__(self, n: int) -> Float[np.ndarray, "n d"]:

@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Hashable
 from dataclasses import fields
+from functools import lru_cache
 from math import prod
 from typing import Protocol, runtime_checkable
 
@@ -149,6 +150,7 @@ def check_count(what: str, value: int, least: int = 1) -> int:
     return int(value)
 
 
+@lru_cache(maxsize=1024)
 def polynomial_degree(size: int, dim: int) -> float:
     """The (real) total degree k at which the polynomials in `dim` variables have dimension `size`: C(k + d, d) = size.
 

@@ -49,19 +49,19 @@ def _level(solve: Callable[..., Evaluate], problem: str, **parameters: int) -> L
 
 def _hard_polynomials(problem: pf.Problem, degree: int) -> Evaluate:
     features = pf.HardDirichlet(pf.Chebyshev(problem.domain, degree=degree), problem.domain)
-    return pf.solve(problem, features, points=2 * features.size, sampling="clustered", tol=np.inf)
+    return pf.solve(problem, features, points=6 * features.size // 5, sampling="clustered", tol=np.inf)
 
 
 def _random(problem: pf.Problem, features: int) -> Evaluate:
     space = pf.RandomFeatures(problem.domain, features, activation="sin", initialisation="uniform", scale=4.0)
-    return pf.solve(problem, space, points=2 * features, boundary_points=features // 2, tol=np.inf)
+    return pf.solve(problem, space, points=6 * features // 5, boundary_points=features // 2, tol=np.inf)
 
 
 def _from_coarse(problem: pf.Problem, along: int, across: int) -> Evaluate:
     """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones. Its error is about the square
     of its last step."""
     coefficients, solution = np.zeros((0, 3)), None
-    for k, rtol in ((along // 3, 0.3), (along // 2, 0.1), (3 * along // 4, 1e-2), (along, 1e-3)):
+    for k, rtol in ((2 * along // 7, 0.3), (4 * along // 7, 1e-2), (along, 1e-5)):
         features = pf.Chebyshev(problem.domain, degree=(k, k * across // along))
         start = np.zeros((features.size, 3))
         start[: len(coefficients)] = coefficients
