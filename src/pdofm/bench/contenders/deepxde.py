@@ -5,14 +5,14 @@ import io
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
-from math import pi, sqrt
+from math import pi
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from pdofm.bench.contenders import Evaluate, Level
+from pdofm.bench.contenders import VISCOSITY, Evaluate, Level, kovasznay_velocity
 
 PACKAGES: tuple[str, ...] = ("deepxde", "torch")
 ENVIRONMENT: dict[str, str] = {"DDE_BACKEND": "pytorch", "OMP_NUM_THREADS": "2"}
@@ -73,8 +73,6 @@ def _lshape(adam: int, lbfgs: int) -> Evaluate:
 
 def _kovasznay(adam: int, lbfgs: int) -> Evaluate:
     dde = _deepxde()
-    viscosity = 1 / 40
-    rate = 1 / (2 * viscosity) - sqrt(1 / (4 * viscosity**2) + 4 * pi**2)
 
     def residuals(x: Any, w: Any) -> list[Any]:
         def first(i: int, j: int) -> Any:
@@ -84,19 +82,16 @@ def _kovasznay(adam: int, lbfgs: int) -> Evaluate:
             return sum(dde.grad.hessian(w, x, component=component, i=axis, j=axis) for axis in range(2))
 
         u, v = w[:, :1], w[:, 1:2]
-        momentum = [u * first(i, 0) + v * first(i, 1) + first(2, i) - viscosity * laplacian(i) for i in range(2)]
+        momentum = [u * first(i, 0) + v * first(i, 1) + first(2, i) - VISCOSITY * laplacian(i) for i in range(2)]
         return [*momentum, first(0, 0) + first(1, 1)]
 
-    def horizontal(x: ndarray) -> Float[ndarray, "n 1"]:
-        return 1 - np.exp(rate * x[:, :1]) * np.cos(2 * pi * x[:, 1:])
-
-    def vertical(x: ndarray) -> Float[ndarray, "n 1"]:
-        return rate / (2 * pi) * np.exp(rate * x[:, :1]) * np.sin(2 * pi * x[:, 1:])
+    def wall(component: int, x: ndarray) -> Float[ndarray, "n 1"]:
+        return kovasznay_velocity(x[:, :1], x[:, 1:])[component]
 
     domain = dde.geometry.Rectangle([-1, -1], [1, 1])
     conditions = [
-        dde.icbc.DirichletBC(domain, value, lambda _, on_boundary: on_boundary, component=component)
-        for component, value in enumerate((horizontal, vertical))
+        dde.icbc.DirichletBC(domain, partial(wall, component), lambda _, on_boundary: on_boundary, component=component)
+        for component in range(2)
     ]
     conditions.append(dde.icbc.PointSetBC(np.zeros((1, 2)), np.zeros((1, 1)), component=2))
     data = dde.data.PDE(
