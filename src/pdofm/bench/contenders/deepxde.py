@@ -24,6 +24,8 @@ def levels(problem: str) -> list[Level]:
     ladders = {
         "poisson-square": (_square, [(200, 0), (200, 1000), (200, 2000)]),
         "poisson-lshape": (_lshape, [(200, 0), (500, 1000), (500, 2000)]),
+        "poisson-annulus": (_annulus, [(200, 0), (200, 1000), (200, 2000)]),
+        "poisson-cube": (_cube, [(200, 0), (200, 1000), (200, 2000)]),
         "kovasznay": (_kovasznay, [(200, 0), (500, 1000)]),
     }
     if problem not in ladders:
@@ -44,23 +46,54 @@ def _sines(x: ndarray) -> Float[ndarray, "n 1"]:
     return np.prod(np.sin(pi * x), axis=1, keepdims=True)
 
 
+def _tensor_sines(dde: Any, x: Any) -> Any:
+    return dde.backend.prod(dde.backend.sin(pi * x), 1, keepdims=True)
+
+
 def _poisson_residual(dde: Any, x: Any, u: Any) -> Any:
-    sines = dde.backend.sin(pi * x[:, :1]) * dde.backend.sin(pi * x[:, 1:])
-    laplacian = dde.grad.hessian(u, x, i=0, j=0) + dde.grad.hessian(u, x, i=1, j=1)
-    return laplacian + 2 * pi**2 * sines
+    dimension = x.shape[1]
+    laplacian = sum(dde.grad.hessian(u, x, i=axis, j=axis) for axis in range(dimension))
+    return laplacian + dimension * pi**2 * _tensor_sines(dde, x)
 
 
 def _square(adam: int, lbfgs: int) -> Evaluate:
     """Zero on the boundary by construction."""
     dde = _deepxde()
-    data = dde.data.PDE(
-        dde.geometry.Rectangle([-1, -1], [1, 1]),
-        partial(_poisson_residual, dde),
-        [],
-        num_domain=1000,
-        train_distribution="Hammersley",
-    )
+    data = _hard_poisson(dde, dde.geometry.Rectangle([-1, -1], [1, 1]), 1000)
     return _train(dde, data, 1, adam, lbfgs, transform=lambda x, u: (1 - x[:, :1] ** 2) * (1 - x[:, 1:] ** 2) * u)
+
+
+def _cube(adam: int, lbfgs: int) -> Evaluate:
+    """Zero on the boundary by construction."""
+    dde = _deepxde()
+    data = _hard_poisson(dde, dde.geometry.Cuboid([0, 0, 0], [1, 1, 1]), 1000)
+
+    def transform(x: Any, u: Any) -> Any:
+        bumps = 4 * x * (1 - x)
+        return bumps[:, :1] * bumps[:, 1:2] * bumps[:, 2:] * u
+
+    return _train(dde, data, 1, adam, lbfgs, transform=transform)
+
+
+def _annulus(adam: int, lbfgs: int) -> Evaluate:
+    """The values on both circles by construction: between them they are blended along the radius."""
+    dde = _deepxde()
+    domain = dde.geometry.Disk([0, 0], 1) - dde.geometry.Disk([0, 0], 0.25)
+
+    def transform(x: Any, u: Any) -> Any:
+        square = x[:, :1] ** 2 + x[:, 1:] ** 2
+        radius = square**0.5
+        inner, outer = (_tensor_sines(dde, at * x / radius) for at in (0.25, 1))
+        blended = ((1 - radius) * inner + (radius - 0.25) * outer) / 0.75
+        return blended + (1 - square) * (square - 0.0625) * u
+
+    return _train(dde, _hard_poisson(dde, domain, 1000), 1, adam, lbfgs, transform=transform)
+
+
+def _hard_poisson(dde: Any, domain: Any, points: int) -> Any:
+    """Without boundary conditions: the network satisfies them."""
+    residual = partial(_poisson_residual, dde)
+    return dde.data.PDE(domain, residual, [], num_domain=points, train_distribution="Hammersley")
 
 
 def _lshape(adam: int, lbfgs: int) -> Evaluate:
@@ -110,7 +143,7 @@ def _train(
     transform: Callable[[Any, Any], Any] | None = None,
     loss_weights: Sequence[float] | None = None,
 ) -> Evaluate:
-    net = dde.nn.FNN([2, 50, 50, 50, 50, outputs], "tanh", "Glorot normal")
+    net = dde.nn.FNN([data.geom.dim, 50, 50, 50, 50, outputs], "tanh", "Glorot normal")
     if transform is not None:
         net.apply_output_transform(transform)
     model = dde.Model(data, net)
