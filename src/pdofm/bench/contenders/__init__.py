@@ -7,12 +7,18 @@ with; and ``levels(problem)``, from cheap to accurate. The other packages are an
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import pi, sqrt
 
+import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
 PROBLEMS = ("poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube", "kovasznay", "poisson-corner")
 """What is solved, by its name in the zoo."""
+
+VISCOSITY = 1 / 40
+RATE = 1 / (2 * VISCOSITY) - sqrt(1 / (4 * VISCOSITY**2) + 4 * pi**2)
+"""Of Kovasznay's flow, the second one along the stream."""
 
 Evaluate = Callable[[Float[ndarray, "n d"]], Float[ndarray, " n"] | Float[ndarray, "n C"]]
 """The solution at points."""
@@ -30,3 +36,9 @@ class Level:
 def coordinates(points: Float[ndarray, "n d"]) -> list[ndarray]:
     """One array per axis."""
     return [points[:, axis] for axis in range(points.shape[1])]
+
+
+def kovasznay_velocity(x: ndarray, y: ndarray) -> tuple[ndarray, ndarray]:
+    """Its exact values, given on the boundary; the exact pressure is zero at the origin."""
+    growth = np.exp(RATE * x)
+    return 1 - growth * np.cos(2 * pi * y), RATE / (2 * pi) * growth * np.sin(2 * pi * y)

@@ -7,14 +7,14 @@ import importlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import pi, sqrt
+from math import pi
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from pdofm.bench.contenders import Evaluate, Level, coordinates
+from pdofm.bench.contenders import RATE, VISCOSITY, Evaluate, Level, coordinates
 
 PACKAGES: tuple[str, ...] = ("ngsolve", "netgen-mesher")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -214,18 +214,16 @@ def _kovasznay(order: int) -> Evaluate:
 
 def _navier_stokes(mesh: Any, order: int, start: Any = None) -> Any:
     ng: Any = importlib.import_module("ngsolve")
-    viscosity = 1 / 40
-    rate = 1 / (2 * viscosity) - sqrt(1 / (4 * viscosity**2) + 4 * pi**2)
     space = ng.VectorH1(mesh, order=order, dirichlet=".*") * ng.H1(mesh, order=order - 1)
     free = ng.BitArray(space.FreeDofs(True))
     free[space.Range(1).start] = False  # one value of the pressure is arbitrary
     (u, p), (v, q) = space.TnT()
     solution = ng.GridFunction(space)
     velocity = solution.components[0]
-    growth = ng.exp(rate * ng.x)
+    growth = ng.exp(RATE * ng.x)
     wall = ng.GridFunction(velocity.space)
     wall.Set(
-        ng.CF((1 - growth * ng.cos(2 * pi * ng.y), rate / (2 * pi) * growth * ng.sin(2 * pi * ng.y))),
+        ng.CF((1 - growth * ng.cos(2 * pi * ng.y), RATE / (2 * pi) * growth * ng.sin(2 * pi * ng.y))),
         ng.BND,
     )
     if start is not None:
@@ -234,7 +232,7 @@ def _navier_stokes(mesh: Any, order: int, start: Any = None) -> Any:
         velocity.vec.data = ng.Projector(velocity.space.FreeDofs(), True) * velocity.vec
     velocity.vec.data += wall.vec
 
-    stokes = viscosity * ng.InnerProduct(ng.Grad(u), ng.Grad(v)) - ng.div(v) * p - ng.div(u) * q
+    stokes = VISCOSITY * ng.InnerProduct(ng.Grad(u), ng.Grad(v)) - ng.div(v) * p - ng.div(u) * q
     equations = ng.BilinearForm(space)
     equations += (stokes + (ng.Grad(u) * u) * v) * ng.dx
     jacobian = ng.BilinearForm(space, condense=True)
