@@ -27,7 +27,7 @@ from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
 from pdofm.solution import Solutions
 
-BLOCK_BYTES = 2**25
+BLOCK_BYTES = 2**22
 """Right-hand sides are solved in blocks of about this size, but at least `LEAST_BLOCK` at once."""
 
 LEAST_BLOCK = 64

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pdofm.bench.accuracy import Run, compare, extra_sources, installed, race
+from pdofm.bench.contenders import SEED
 from pdofm.bench.figure import plot
 from pdofm.bench.growth import bench_growth
 from pdofm.bench.phases import bench_assembly, bench_lstsq, bench_partition, bench_training, bench_transfer
@@ -72,5 +73,6 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
+        "seeds": f"0; points of the contest {SEED}",
         **packages,
     }

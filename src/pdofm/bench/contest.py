@@ -1,7 +1,7 @@
 """One contender on one problem, in this process.
 
-``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels, with SOURCES behind it the seconds for each of so many
-extra sources.
+``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels; ``python -m pdofm.bench.contest NAME sources COUNT``
+prints the seconds for each of so many extra sources, and the error.
 """
 
 import contextlib
@@ -15,18 +15,17 @@ from statistics import median
 import numpy as np
 
 import pdofm as pf
-from pdofm.bench.contenders import Evaluate, Level
+from pdofm.bench.contenders import SEED, Evaluate, Level, Sources, swelling
 from pdofm.bench.timing import median_seconds
 
 
-def main(name: str, problem: str, sources: str = "0") -> None:
+def main(name: str, problem: str, count: str = "0") -> None:
     """Measure and print as JSON, on the last line."""
-    module, count = import_module(f"pdofm.bench.contenders.{name}"), int(sources)
+    module = import_module(f"pdofm.bench.contenders.{name}")
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the cheap levels are not meant to converge
-        if count > 0:
-            solve = module.sources(problem)
-            found = median_seconds(lambda: solve(count), repeats=5)[0] / count
+        if problem == "sources":
+            found = _sources(module.sources(), int(count))
         else:
             found = [_measured(level, problem) for level in module.levels(problem)]
     print(json.dumps(found))
@@ -43,10 +42,23 @@ def _measured(level: Level, problem: str) -> dict[str, str | float]:
     return {"level": level.name, "seconds": median(taken[1:] or taken), "error": _error(found, problem)}
 
 
+def _sources(solve: Sources, count: int) -> dict[str, float]:
+    """Seconds for each source, its evaluation included, and the median of relative L2 errors."""
+    rng = np.random.default_rng(SEED)
+    frequencies, points = rng.uniform(-np.pi, np.pi, (count, 2)), rng.uniform(-1, 1, (1000, 2))
+    (seconds,) = median_seconds(lambda: solve(frequencies), repeats=9)
+    errors = []
+    for i in range(21):
+        turned = np.roll(frequencies, i, axis=0)
+        exact = swelling(points, turned[-1:])[:, 0]
+        errors.append(np.linalg.norm(solve(turned)(points) - exact) / np.linalg.norm(exact))
+    return {"seconds": seconds / count, "error": median(errors)}
+
+
 def _error(found: Evaluate, name: str) -> float:
     """The relative L2 error at points that nobody knows, of the worst component."""
     problem = pf.zoo.get(name)
-    points = problem.domain.sample(10000, "random", key=2027)
+    points = problem.domain.sample(10000, "random", key=SEED)
     exact = problem.exact_values(points)
     values = np.asarray(found(points)).reshape(exact.shape)
     return float(np.max(np.linalg.norm(values - exact, axis=0) / np.linalg.norm(exact, axis=0)))

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
 
 import pdofm as pf
-from pdofm.bench.contenders import Evaluate, Level
+from pdofm.bench.contenders import Evaluate, Level, Sources
 
 PACKAGES = ("pdofm", "jax")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -29,15 +31,21 @@ def levels(problem: str) -> list[Level]:
     return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
 
 
-def sources(problem: str) -> Callable[[int], None]:
-    """A function that solves for k sources cos(ax + by), with all that does not depend on the source prepared."""
-    stated = pf.zoo.get(problem)
-    features = pf.HardDirichlet(pf.Chebyshev(stated.domain, degree=18), stated.domain)
-    solver = pf.factor(stated, features, points=2 * features.size, sampling="clustered")
+def sources() -> Sources:
+    """Many sources on the square, with all that does not depend on them prepared."""
+    problem = pf.zoo.get("poisson-square")
+    features = pf.HardDirichlet(pf.Chebyshev(problem.domain, degree=15), problem.domain)
+    solver = pf.factor(problem, features, points=6 * features.size // 5, sampling="clustered")
     points = solver.points["equation"]
+    (x, y), (p, q) = points.T, 1 - points.T**2
+    factors = np.stack([2 * p + 2 * q, 4 * x * q, 4 * y * p, -p * q], axis=1)
 
-    def solve(k: int) -> None:
-        solver.solve(np.cos(points @ np.random.default_rng(0).uniform(-np.pi, np.pi, (k, 2)).T))
+    def solve(frequencies: Float[ndarray, "k 2"]) -> Evaluate:
+        a, b = frequencies.T
+        values = factors @ np.stack([np.ones_like(a), a, b, a**2 + b**2])
+        values *= np.exp(points @ frequencies.T)
+        solutions = solver.solve(values)
+        return lambda at: solutions(at)[:, -1]
 
     return solve
 
