@@ -11,7 +11,7 @@ import pytest
 import pdofm as pf
 from pdofm import assemble as module
 from pdofm import evaluate as evaluation
-from pdofm.assemble import assemble, assemble_together, nonlinear_terms
+from pdofm.assemble import assemble, assemble_together, is_affine, nonlinear_terms
 from pdofm.collocate import Block, collocate, thinned, with_equation
 from pdofm.evaluate import bucket, evaluate
 from pdofm.features import Features
@@ -464,6 +464,28 @@ def test_a_linear_operator_is_found_to_be_linear(name):
 @pytest.mark.parametrize("name", NONLINEAR)
 def test_a_nonlinear_operator_is_found_to_be_nonlinear(name):
     assert found_nonlinear(Problem(BOX, NONLINEAR[name], 0.0, [pf.Dirichlet(1.0)])) == ["equation"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "affine"),
+    [
+        (lambda u, x: 3 * u(x) - x[0] * pf.laplacian(u)(x) + jnp.sin(x[0]), True),
+        (lambda u, x: jnp.where(x[0] > 0, u(x), pf.partial(u, 1)(x)), True),
+        (lambda u, x: pf.grad(u)(x) @ x - 1, True),
+        (lambda u, x: jax.lax.fori_loop(0, 3, lambda _, v: v + u(x), 0.0), True),
+        (lambda u, x: u(x) ** 2, False),
+        (lambda u, x: u(x) * pf.partial(u, 0)(x), False),
+        (lambda u, x: jnp.maximum(u(x) - 1e4, 0.0) - pf.laplacian(u)(x), False),
+        (lambda u, x: jnp.where(u(x) > 0, u(x), 2 * u(x)), False),
+        (lambda u, x: jnp.sign(u(x)) - pf.laplacian(u)(x), False),
+        (lambda u, x: u(x) * jax.lax.stop_gradient(u(x)), False),
+        (lambda u, x: jax.lax.cond(u(x) > 0, lambda v: v, lambda v: 3 * v, u(x)), False),
+    ],
+)
+def test_an_operator_is_affine_if_it_is_written_so(operator, affine):
+    problem = Problem(BOX, operator, 0.0, [pf.Dirichlet(0.0)])
+    (block, *_) = collocate(problem, 9, 8)
+    assert is_affine(problem.layout, block) == affine
 
 
 def test_exactly_the_nonlinear_terms_are_named():

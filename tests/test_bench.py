@@ -11,10 +11,13 @@ import pdofm as pf
 from pdofm import bench
 from pdofm.bench import accuracy, contest, growth, phases
 from pdofm.bench.accuracy import Run, cheapest, compare
-from pdofm.bench.contenders import PROBLEMS, Level, coordinates
+from pdofm.bench.contenders import PROBLEMS, Level, coordinates, kovasznay_velocity, swelling
 from pdofm.bench.contenders import pdofm as ours
 from pdofm.bench.timing import Row, median_seconds
 from pdofm.errors import UnknownNameError
+
+SQUARE = pf.Box([-1, -1], [1, 1])
+
 
 # ---- rows
 
@@ -78,6 +81,25 @@ def test_the_error_of_a_contender_is_that_of_its_worst_component():
     measured = contest._measured(Level("wrong", lambda: wrong, repeats=1), "kovasznay")
     assert measured["level"] == "wrong"
     assert measured["error"] == pytest.approx(0.5, rel=1e-12)
+
+
+def test_extra_sources_are_those_of_the_exact_solutions():
+    frequencies, points = np.array([[0.3, -1.0], [1.0, 0.5]]), SQUARE.sample(100)
+    found, exact = ours.sources()(frequencies)(points), swelling(points, frequencies)[:, -1]
+    assert np.linalg.norm(found - exact) < 1e-9 * np.linalg.norm(exact)
+
+
+def test_the_error_of_extra_sources_is_that_of_the_last_one():
+    def solve(frequencies: np.ndarray):
+        return lambda points: 1.25 * swelling(points, frequencies[-1:])[:, 0]
+
+    assert contest._sources(solve, 30)["error"] == pytest.approx(0.25, rel=1e-12)
+
+
+def test_the_exact_velocity_of_the_flow_is_that_of_the_zoo():
+    points = SQUARE.sample(20)
+    exact = pf.zoo.get("kovasznay").exact_values(points)[:, :2]
+    np.testing.assert_allclose(np.stack(kovasznay_velocity(*points.T), axis=1), exact, rtol=1e-12)
 
 
 def test_coordinates_are_columns():

@@ -182,6 +182,18 @@ def test_a_matrix_that_is_kept_too_long_is_replaced(problem):
     assert u.errors().relative_l2 < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
+@pytest.mark.parametrize("degree", [5, 7, 9])
+@pytest.mark.parametrize("problem", [burgers, cubic])
+def test_newton_ends_where_most_of_the_residual_cannot_be_removed(problem, degree):
+    """With a matrix at every step or one that is kept the solutions differ by much less than from the exact one."""
+    features = pf.Chebyshev(LINE, degree=degree)
+    u, v = (pf.solve(problem(), features, method=pf.Newton(keep=keep)) for keep in (0.0, 1e-2))
+    assert u.stats.finished
+    assert v.stats.finished
+    assert difference(u, v) < 0.2 * u.errors().relative_l2
+
+
 def test_the_residual_of_newton_never_grows():
     residuals = [step["residual"] for step in pf.solve(cubic(), SIZE).stats.steps]
     assert all(after <= before or after < 1e-8 for before, after in pairwise(residuals))

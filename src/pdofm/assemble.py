@@ -12,6 +12,7 @@ features, whatever their number.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -306,7 +307,7 @@ def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: 
 def left_values(
     layout: Layout, features: Features, block: Block, coefficients: Coefficients
 ) -> Float[np.ndarray, "n k"]:
-    """The left side of a block at its points, in pieces of the shape in which linearity is tried."""
+    """The left side of a block at its points, in pieces of the shape in which linearity is first tried."""
     found, row_bytes = [], 8 * coefficients.size + features.working_bytes
     most = min(PROBED, largest_chunk(row_bytes), bucket(len(block.points)))
     for here, size in pieces(len(block.points), most):
@@ -361,6 +362,30 @@ def nonlinear_terms(
         if not np.max(np.abs(moved - expected)) <= 1e-10 * np.max(rounding):
             found.append(block.term.name)
     return found
+
+
+def is_affine(layout: Layout, block: Block) -> bool:
+    """Whether the left side of a block is affine in the unknown as it is written: it consists of operations that have a
+    transpose. One that hides what it does, by way of integers for instance, is believed: try it as well."""
+    return block.term.is_linear or _is_affine(block.term.lhs, layout, block.points.shape[1], block.normals.shape[1])
+
+
+@lru_cache(maxsize=256)
+def _is_affine(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
+    z, normal, c = (jax.ShapeDtypeStruct(s, jnp.float64) for s in ((dim,), (space_dim,), (2, layout.components)))
+
+    def left(z: Array, normal: Array, c: Array) -> Array:
+        u = layout.fields(lambda y: jnp.sin(jnp.sum(y) + jnp.arange(2.0)) @ c)
+        return lhs(u, u, layout.arguments(z), normal)
+
+    def transposed(z: Array, normal: Array, side: Array) -> Any:
+        return jax.linear_transpose(partial(left, z, normal), c)(side)
+
+    try:
+        jax.eval_shape(transposed, z, normal, jax.eval_shape(left, z, normal, c))
+    except (AssertionError, NotImplementedError, TypeError, ValueError):
+        return False
+    return True
 
 
 def _random_step(size: int, components: int) -> Coefficients:

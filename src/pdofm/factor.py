@@ -6,7 +6,7 @@ hand a new source costs two products with the size of A: one to project it, one 
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from pdofm._types import Key, Matrix, Points
-from pdofm.assemble import System, check_finite, data_name, entries, right_values
+from pdofm.assemble import System, check_finite, data_name, entries, is_affine, right_values
 from pdofm.collocate import Block, spread
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.evaluate import Coefficients
@@ -36,7 +36,7 @@ CANCELLED = 1e-6
 """A residual below this is lost in the difference of two squares."""
 
 WATCHED = 64
-"""So many rows tell how large residuals below that are."""
+"""So many rows tell how large a residual below `CANCELLED` is."""
 
 TRIED = 64
 """Points of each term at which the problem is tried for linearity: fewer than in solve(), which costs more itself."""
@@ -70,7 +70,6 @@ class Solver:
     system: System
     factorization: Factorization
     stats: FactorStats
-    tried: list[float] = field(default_factory=list)  # sizes of solutions at which the problem was found to be linear
 
     @property
     def setting(self) -> Setting:
@@ -100,6 +99,11 @@ class Solver:
     @property
     def normals(self) -> dict[str, Points]:
         return {name: block.normals for name, block in self._own.items() if block.normals.any()}
+
+    @cached_property
+    def _is_affine(self) -> bool:
+        """Whether the problem is linear as it is written, whatever the solution."""
+        return all(is_affine(self.problem.layout, block) for block in self.setting.blocks)
 
     @cached_property
     def _held_out(self) -> tuple[list[Block], System]:
@@ -172,11 +176,9 @@ class Solver:
                 residuals[which] = np.where(left > CANCELLED, left, self._small_residuals(b, c))
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
         # A nonlinearity may only show at the size of the solution.
-        norms = np.linalg.norm(coefficients, axis=0)
-        largest = int(np.argmax(norms))
-        if norms[largest] > max(self.tried, default=0.0):
-            _check_linear(self.setting, self.system, shaped[:, :, largest])
-            self.tried.append(float(norms[largest]))
+        if not self._is_affine:
+            largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
+            _check_linear(self.setting, self.system, largest)
         many = Solutions(self.problem, self.features, shaped, residuals, held_out, residuals <= ACCEPTABLE)
         _warn(many, advice(self.prepared))
         return many

@@ -102,6 +102,7 @@ class QR(LeastSquares):
         if reciprocal > max(WELL_CONDITIONED, len(triangle) * self.rcond):
             return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
         (reflectors, tau), r, pivots = qr(triangle, mode="raw", pivoting=True, check_finite=False)
+        r = np.asfortranarray(r)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
         solve = partial(_back_substitute, r) if rank == len(diagonal) else _smallest(r[:rank])
@@ -277,7 +278,7 @@ def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray
 
 
 def _back_substitute(upper: Matrix, y: np.ndarray) -> np.ndarray:
-    if y.ndim == 1 or y.flags.f_contiguous:
+    if y.ndim == 1 or not y.flags.c_contiguous:
         return solve_triangular(upper, y, check_finite=False)
     # Rows of right-hand sides are columns of a system from the other side, which needs no transposed copies.
     return blas.dtrsm(1.0, upper, y.T, side=1, trans_a=1).T

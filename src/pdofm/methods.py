@@ -29,9 +29,9 @@ FEWER = 64
 class Outcome:
     """What a method found, and how it went.
 
-    `factorization` is that of the last system and `projected` its projected right-hand side; `residual` is left minus
+    `factorization` is that of the last matrix and `projected` the projected right-hand side; `residual` is left minus
     right side at the fitted points, with `rows` telling which entries belong to which term. `unseen` is the system at
-    the points that are held out, if it is known at the coefficients.
+    the points that are held out, if it is known: its sides at the coefficients, its matrix that of the factorization.
     """
 
     coefficients: Coefficients
@@ -85,7 +85,8 @@ class Setting:
         return replace(own, unseen=others[0]) if others else own
 
     def moved(self, system: System, coefficients: Coefficients) -> System:
-        """The left sides at other coefficients, with the matrices as they are: of use where no step is left to do."""
+        """The system with its left sides at other coefficients. Its rows and scales stay; the factored matrix is not to
+        be factored again."""
 
         def left(blocks: Sequence[Block]) -> np.ndarray:
             return all_left_values(self.problem.layout, self.features, blocks, coefficients)
@@ -167,8 +168,9 @@ class Newton(Method):
     Stops when a step changes the values of the unknowns by less than `rtol` relative to their size, or when the
     residual no longer falls and the steps are below `stall` (the limit of the features or of rounding is reached).
     Below `keep` the factored matrix serves the next steps, too, as long as they shrink tenfold: no longer quadratic
-    convergence, but steps that cost next to nothing; ``keep=0`` is the plain iteration. `initial` is a start:
-    coefficients of shape (m, C), or a Solution in the same features.
+    convergence, but steps that cost next to nothing and do not count against `max_steps`. They end in the same solution
+    up to the residual that is left, times `keep`; ``keep=0`` is the plain iteration. `initial` is a start: coefficients
+    of shape (m, C), or a Solution in the same features.
     """
 
     lstsq: LeastSquares = ITERATED
@@ -179,18 +181,20 @@ class Newton(Method):
     keep: float = 1e-2
 
     def run(self, setting: Setting, system: System) -> Outcome:
-        def advance(step: _Step, system: System) -> tuple[Coefficients, System] | None:
+        def advance(step: _Step, system: System) -> _Next | None:
             merit, length = np.linalg.norm(system.b), 1.0
             while length > 1e-3:
                 is_full = length == 1.0
+                keeps = is_full and self._keeps(step, system)
                 new = step.target if is_full else step.start + length * (step.target - step.start)
-                moved = setting.moved(system, new) if is_full and self._keeps(step, system) else setting.system(new)
-                # A step is judged with the row scales that it was computed with.
+                moved = setting.moved(system, new) if keeps else setting.system(new)
+                # A step is judged with the row scales that it was computed with, and by what it could gain: little,
+                # where most of the residual cannot be removed.
                 residual = np.linalg.norm(system.scales * (moved.right - moved.left))
-                if residual <= merit * (1 - 1e-4 * length):
-                    return new, moved
+                if residual**2 <= merit**2 - 1e-4 * length * step.gain:
+                    return new, moved, keeps
                 if is_full and residual <= 2 * merit and step.change <= self.stall:
-                    return new, moved  # at the limit of rounding the residual no longer falls
+                    return new, moved, keeps  # at the limit of rounding the residual no longer falls
                 if step.by_kept:
                     return None
                 length /= 2
@@ -232,7 +236,7 @@ class Picard(Method):
         targets: list[Coefficients] = []
         changes: list[np.ndarray] = []
 
-        def advance(step: _Step, system: System) -> tuple[Coefficients, System]:
+        def advance(step: _Step, system: System) -> _Next:
             targets.append(step.target)
             changes.append((step.target_values - step.start_values).reshape(-1))
             del targets[: -self.memory - 1], changes[: -self.memory - 1]
@@ -243,7 +247,7 @@ class Picard(Method):
                 differences = np.stack([changes[-1] - change for change in changes[:-1]], axis=1)
                 weights = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
                 new = new - sum(w * (step.target - old) for w, old in zip(weights, targets[:-1], strict=True))
-            return new, setting.system(new, blocks)
+            return new, setting.system(new, blocks), False
 
         return _iterate(self, setting, c, setting.system(c, blocks, check=True), advance)
 
@@ -281,13 +285,15 @@ def _check_frozen(setting: Setting, blocks: Sequence[Block]) -> None:
 @dataclass(frozen=True, eq=False)
 class _Step:
     """From coefficients to the solution of the problem linearised there, both also as values at points; or, `by_kept`,
-    linearised before. `last_change` is that of the step before."""
+    linearised before. By `gain` the square of the linearised residual falls; `last_change` is that of the step
+    before."""
 
     start: Coefficients
     target: Coefficients
     start_values: np.ndarray
     target_values: np.ndarray
     by_kept: bool
+    gain: float
     last_change: float
 
     @property
@@ -296,25 +302,32 @@ class _Step:
         return _relative_change(self.start_values, self.target_values)
 
 
-Advance = Callable[[_Step, System], tuple[Coefficients, System] | None]
-"""From a full step and the system where it starts: the next coefficients and the system at them."""
+_Next = tuple[Coefficients, System, bool]
+"""The next coefficients, the system at them, and whether its matrix is still the one that was factored before."""
+
+Advance = Callable[[_Step, System], _Next | None]
+"""What follows from a full step and the system where it starts; None if it leads nowhere."""
 
 
 def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system: System, advance: Advance) -> Outcome:
     if method.max_steps < 1:
         raise SolveError(f"max_steps must be at least 1; got {method.max_steps}.")
     steps: list[dict[str, float]] = []
-    values, kept = setting.values(c), None
+    values, kept, factored = setting.values(c), None, 0
     while True:
         merit = float(np.linalg.norm(system.b))
-        factorization = method.lstsq.factor(system.A, overwrite=True) if kept is None else kept
+        if kept is None:
+            factorization, factored = method.lstsq.factor(system.A, overwrite=True), factored + 1
+        else:
+            factorization = kept
         # Solve for the new coefficients, not for the step: A c_new ≈ b + A c. Where features are nearly dependent the
         # smallest solution is taken, and smallest steps would add up to coefficients so large that the residual drowns
         # in rounding.
         projected = factorization.project(system.target) + factorization.multiply(c.reshape(-1))
         target = factorization.finish(projected).reshape(c.shape)
         last_change = steps[-1]["change"] if steps else np.inf
-        step = _Step(c, target, values, setting.values(target), kept is not None, last_change)
+        gain = float(np.sum(factorization.multiply((target - c).reshape(-1)) ** 2))
+        step = _Step(c, target, values, setting.values(target), kept is not None, gain, last_change)
         moved = advance(step, system)
         if moved is None and kept is not None:
             system, kept = setting.system(c), None
@@ -323,12 +336,12 @@ def _iterate(method: Newton | Picard, setting: Setting, c: Coefficients, system:
             reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
             residual = system.left - system.right
             return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps, system.unseen)
-        kept = factorization if moved[1].A is system.A else None
-        c, system = moved
+        c, system, keeps = moved
+        kept = factorization if keeps else None
         values = step.target_values if c is target else setting.values(c)
         change = _relative_change(step.start_values, values)
         steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
-        verdict = _verdict(method, steps, merit)
+        verdict = _verdict(method, steps, merit, is_last=factored >= method.max_steps and kept is None)
         if verdict is not None:
             converged, reason = verdict
             residual = system.left - system.right
@@ -339,7 +352,9 @@ def _relative_change(old: np.ndarray, new: np.ndarray) -> float:
     return float(np.linalg.norm(new - old) / max(np.linalg.norm(new), np.finfo(float).tiny))
 
 
-def _verdict(method: Newton | Picard, steps: list[dict[str, float]], merit: float) -> tuple[bool, str] | None:
+def _verdict(
+    method: Newton | Picard, steps: list[dict[str, float]], merit: float, *, is_last: bool
+) -> tuple[bool, str] | None:
     """Whether to stop: (converged, why), or None to go on. `merit` is the residual before the last step."""
     change, residual = steps[-1]["change"], steps[-1]["residual"]
     if not np.isfinite(residual) or not np.isfinite(change):
@@ -348,7 +363,7 @@ def _verdict(method: Newton | Picard, steps: list[dict[str, float]], merit: floa
         return True, f"the last step is below rtol = {method.rtol:g}"
     if change <= method.stall and residual > 0.9 * merit:
         return True, f"the residual no longer falls and the last step, {change:.0e}, is below stall = {method.stall:g}"
-    if len(steps) == method.max_steps:
+    if is_last:
         return (
             False,
             f"not converged in {method.max_steps} steps, the last of which moved the solution by {change:.0e}",

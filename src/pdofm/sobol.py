@@ -62,7 +62,10 @@ def _scrambled(
     maps = np.tril(rng.integers(2, size=(dim, BITS, BITS), dtype=np.uint32))
     maps[:, places, places] = 1
     mapped = np.einsum("apk,ajk->ajp", maps, _digits(dim)) & np.uint32(1)
-    return mapped @ (np.uint32(1) << places[::-1]), shift
+    numbers = mapped @ (np.uint32(1) << places[::-1])
+    for array in (numbers, shift):
+        array.setflags(write=False)
+    return numbers, shift
 
 
 class Sobol:

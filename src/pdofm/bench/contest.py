@@ -43,7 +43,7 @@ def _measured(level: Level, problem: str) -> dict[str, str | float]:
 
 
 def _sources(solve: Sources, count: int) -> dict[str, float]:
-    """Seconds for each source, its evaluation included, and the median of relative L2 errors."""
+    """Seconds for each source, to evaluate it included, and the median of relative L2 errors."""
     rng = np.random.default_rng(SEED)
     frequencies, points = rng.uniform(-np.pi, np.pi, (count, 2)), rng.uniform(-1, 1, (1000, 2))
     (seconds,) = median_seconds(lambda: solve(frequencies), repeats=9)

@@ -29,7 +29,7 @@ Evaluate = Callable[[Float[ndarray, "n d"]], Float[ndarray, " n"] | Float[ndarra
 
 
 Sources = Callable[[Float[ndarray, "k 2"]], Evaluate]
-"""Solves for the sources of k frequencies, and returns the solution for the last one."""
+"""Solves for the sources of k frequencies, and returns the solution for the last one, until it is called again."""
 
 
 @dataclass(frozen=True)

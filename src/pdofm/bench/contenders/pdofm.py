@@ -66,8 +66,7 @@ def _random(problem: pf.Problem, features: int) -> Evaluate:
 
 
 def _from_coarse(problem: pf.Problem, along: int, across: int) -> Evaluate:
-    """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones. Its error is about the square
-    of its last step."""
+    """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones."""
     coefficients, solution = np.zeros((0, 3)), None
     for k, rtol in ((2 * along // 7, 0.3), (4 * along // 7, 1e-2), (along, 1e-5)):
         features = pf.Chebyshev(problem.domain, degree=(k, k * across // along))
