@@ -209,13 +209,14 @@ class _Rows:
         self.scales[at] = scale = weight / np.where(norm == 0, 1.0, norm).reshape(-1)
         if name in self.probes:
             self.probes[name].take(here, gradient)
-        if self.folding is None:
-            components = by_component.shape[1]
-            for j in range(components):
-                np.multiply(by_component[:, j], scale[:, None], out=self.A[at, j::components])
-        else:
-            flat = np.swapaxes(by_component, 1, 2).reshape(len(scale), -1)
-            self.folding.add(scale[:, None] * flat, scale * (self.right[at] - self.left[at]))
+        with np.errstate(invalid="ignore"):  # what is not finite is reported by those who use it
+            if self.folding is None:
+                components = by_component.shape[1]
+                for j in range(components):
+                    np.multiply(by_component[:, j], scale[:, None], out=self.A[at, j::components])
+            else:
+                flat = np.swapaxes(by_component, 1, 2).reshape(len(scale), -1)
+                self.folding.add(scale[:, None] * flat, scale * (self.right[at] - self.left[at]))
         return at
 
     def system(self) -> System:
