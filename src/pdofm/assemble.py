@@ -384,7 +384,7 @@ def _is_affine(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
 
     try:
         jax.eval_shape(transposed, z, normal, jax.eval_shape(left, z, normal, c))
-    except (AssertionError, NotImplementedError, TypeError, ValueError):
+    except (AssertionError, NotImplementedError, TypeError, ValueError):  # how JAX says that there is no transpose
         return False
     return True
 
