@@ -36,6 +36,9 @@ PROBED = 256
 """At so many points of every term it is tried whether the problem is linear; left sides are evaluated as many at a
 time."""
 
+TILE = 64
+"""Rows that are transposed at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class Probe:
@@ -213,7 +216,7 @@ class _Rows:
             if self.folding is None:
                 components = by_component.shape[1]
                 for j in range(components):
-                    np.multiply(by_component[:, j], scale[:, None], out=self.A[at, j::components])
+                    _scale_rows(by_component[:, j], scale, out=self.A[at, j::components])
             else:
                 flat = np.swapaxes(by_component, 1, 2).reshape(len(scale), -1)
                 self.folding.add(scale[:, None] * flat, scale * (self.right[at] - self.left[at]))
@@ -223,6 +226,13 @@ class _Rows:
         """What has come."""
         A, folded = (self.A, None) if self.folding is None else self.folding.reduced()
         return System(A, self.left, self.right, self.scales, self.rows, self.probes, folded)
+
+
+def _scale_rows(rows: Float[np.ndarray, "n m"], scale: Vector, out: Float[np.ndarray, "n m"]) -> None:
+    """Each row times its scale, from C to Fortran order: in tiles that stay in the cache while they are transposed."""
+    for start in range(0, len(rows), TILE):
+        tile = slice(start, start + TILE)
+        np.multiply(rows[tile].T, scale[tile], out=out[tile].T)
 
 
 def assemble(

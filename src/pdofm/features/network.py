@@ -118,10 +118,12 @@ class NetworkFeatures(Features):
 
     def values(self, y: Point) -> FeatureValues:
         sigma = activation_of(self.activation)
-        h = self.first @ y + self.first_bias
+        # Points times weights, not weights times points: over many points nothing is transposed, and the compiler sees
+        # that products which several derivatives need are the same.
+        h = y @ self.first.T + self.first_bias
         if not self.residual:
             h = sigma(h)
         for weight, bias in zip(self.hidden, self.hidden_bias, strict=True):
-            new = sigma(weight @ h + bias)
+            new = sigma(h @ weight.T + bias)
             h = new + h if self.residual else new
         return h

@@ -68,4 +68,4 @@ class RandomFeatures(Features):
         return eqx.tree_at(lambda f: (f.weight, f.bias), self, (factor * self.weight, factor * self.bias))
 
     def values(self, y: Point) -> FeatureValues:
-        return activation_of(self.activation)(self.weight @ y + self.bias)
+        return activation_of(self.activation)(y @ self.weight.T + self.bias)

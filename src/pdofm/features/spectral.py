@@ -222,7 +222,7 @@ class Fourier(Features):
 
     def values(self, y: Point) -> FeatureValues:
         waves = _half_space(self.dim, self.degree, self.kind)
-        phase = (np.pi / self.extension) * jnp.asarray(waves, dtype=y.dtype) @ y
+        phase = y @ ((np.pi / self.extension) * jnp.asarray(waves.T, dtype=y.dtype))
         # cos 0, then cosine and sine of each wave in turn, so that leading functions are the coarser ones
         pairs = jnp.stack([cos(phase[1:]), sin(phase[1:])], axis=1).reshape(-1)
         return jnp.concatenate([jnp.ones(1, dtype=y.dtype), pairs])

@@ -100,7 +100,7 @@ class TransNet(Features):
         return eqx.tree_at(lambda f: (f.weight, f.bias), self, (factor * self.weight, factor * self.bias))
 
     def values(self, y: Point) -> FeatureValues:
-        ridges = activation_of(self.activation)(self.weight @ y + self.bias)
+        ridges = activation_of(self.activation)(y @ self.weight.T + self.bias)
         return jnp.concatenate([jnp.ones(1, dtype=y.dtype), ridges])
 
 
