@@ -488,6 +488,18 @@ def test_an_operator_is_affine_if_it_is_written_so(operator, affine):
     assert is_affine(problem.layout, block) == affine
 
 
+def test_products_that_several_derivatives_need_are_computed_once():
+    """Of a residual network of depth two the Laplacian in the plane takes one product with the first matrix and with
+    the second one as many as there are derivatives: the values, two first and two second ones."""
+    n, width = 64, 400
+    features, problem = network(width=width), Problem(BOX, lambda u, x: pf.laplacian(u)(x), 0.0, [pf.Dirichlet(0.0)])
+    block = collocate(problem, n, 8)[0]
+    zero = np.zeros((width, 1))
+    compiled = module._linearise.lower(block.term.lhs, problem.layout, features, zero, block.points, block.normals)
+    analysis = compiled.compile().cost_analysis()
+    assert 6 < analysis["flops"] / (2 * n * width**2) < 7
+
+
 def test_exactly_the_nonlinear_terms_are_named():
     conditions = [
         pf.Dirichlet(1.0, BOX.face(0, 0)),

@@ -9,7 +9,8 @@ derivative of u is a contraction of c with the same derivative of all features, 
 features, whatever their number.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -35,6 +36,9 @@ LARGEST_MATRIX = 2**28
 PROBED = 256
 """At so many points of every term it is tried whether the problem is linear; left sides are evaluated as many at a
 time."""
+
+AHEAD = 4
+"""Evaluations that are begun before the results of one are used."""
 
 TILE = 64
 """Rows that are transposed at once."""
@@ -235,6 +239,43 @@ def _scale_rows(rows: Float[np.ndarray, "n m"], scale: Vector, out: Float[np.nda
         np.multiply(rows[tile].T, scale[tile], out=out[tile].T)
 
 
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """The same term in several sets of blocks; `whole` has the points of all of them, one set after the other."""
+
+    blocks: Sequence[Block]
+    whole: Block
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> "_Joint":
+        points, normals = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("points", "normals"))
+        return cls(blocks, replace(blocks[0], points=points, normals=normals))
+
+    def padded(self, here: slice, size: int) -> tuple[Points, Float[np.ndarray, "n s"]]:
+        """Some of the points and their normals, in the size that they are evaluated at."""
+        return padded(self.whole.points[here], size), padded(self.whole.normals[here], size)
+
+    def shares(self, here: slice) -> Iterator[tuple[int, slice, slice]]:
+        """For each set that some of the points belong to: its number, which of its own points they are, and which of
+        those here."""
+        first = 0
+        for i, block in enumerate(self.blocks):
+            start, stop = max(here.start, first), min(here.stop, first + len(block.points))
+            if start < stop:
+                yield i, slice(start - first, stop - first), slice(start - here.start, stop - here.start)
+            first += len(block.points)
+
+
+def _ahead(begun: Iterator[Any]) -> Iterator[Any]:
+    """The same results, each after the next few have been begun: they are computed while this one is used."""
+    waiting: deque[Any] = deque()
+    for one in begun:
+        waiting.append(one)
+        if len(waiting) > AHEAD:
+            yield waiting.popleft()
+    yield from waiting
+
+
 def assemble(
     layout: Layout,
     features: Features,
@@ -271,22 +312,22 @@ def assemble_together(
         _Rows(blocks, counts, shape, fold=fold and i == 0, probed=probed if i == 0 else 0)
         for i, blocks in enumerate(sets)
     ]
-    for k, *blocks in zip(counts, *sets, strict=True):
-        points, normals = (np.concatenate([getattr(b, name) for b in blocks]) for name in ("points", "normals"))
-        ends = np.cumsum([len(block.points) for block in blocks])
-        right = right_values(layout, replace(blocks[0], points=points, normals=normals), k)
-        for here, size in chunks(len(points), 8 * k * coefficients.size + features.working_bytes):
-            args = (padded(points[here], size), padded(normals[here], size))
-            found = _linearise(blocks[0].term.lhs, layout, features, coefficients, *args)
-            value, gradient, norm = (np.asarray(array) for array in found)
-            for block, rows, end in zip(blocks, filled, ends, strict=True):
-                first = end - len(block.points)
-                start, stop = max(here.start, first), min(here.stop, end)
-                if start < stop:
-                    mine, own = slice(start - here.start, stop - here.start), slice(start - first, stop - first)
-                    at = rows.take(block, own, value[mine], gradient[mine], norm[mine], right[start:stop])
-                    if check:
-                        _check_rows(block, own, norm[mine].reshape(-1), rows.left[at], rows.right[at])
+
+    def begun() -> Iterator[tuple[_Joint, slice, Float[np.ndarray, "n k"], tuple[Array, Array, Array]]]:
+        for k, *blocks in zip(counts, *sets, strict=True):
+            joint = _Joint.of(blocks)
+            right = right_values(layout, joint.whole, k)
+            for here, size in chunks(len(right), 8 * k * coefficients.size + features.working_bytes):
+                args = joint.padded(here, size)
+                yield joint, here, right, _linearise(joint.whole.term.lhs, layout, features, coefficients, *args)
+
+    for joint, here, right, found in _ahead(begun()):
+        value, gradient, norm = (np.asarray(array) for array in found)
+        for i, own, mine in joint.shares(here):
+            block, rows = joint.blocks[i], filled[i]
+            at = rows.take(block, own, value[mine], gradient[mine], norm[mine], right[here][mine])
+            if check:
+                _check_rows(block, own, norm[mine].reshape(-1), rows.left[at], rows.right[at])
     return [rows.system() for rows in filled]
 
 
@@ -311,26 +352,38 @@ def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Ve
 @partial(jax.jit, static_argnames=("lhs", "layout"))
 def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array) -> Array:
     """Left sides alone, (n, k)."""
-    u = layout.fields(lambda y: features.combine(y, coefficients))
+    u = layout.fields(lambda y: features.value_of(y, coefficients))
     return jax.vmap(lambda z, normal: lhs(u, u, layout.arguments(z), normal))(points, normals)
 
 
 def left_values(
     layout: Layout, features: Features, block: Block, coefficients: Coefficients
 ) -> Float[np.ndarray, "n k"]:
-    """The left side of a block at its points, in pieces of the shape in which linearity is first tried."""
-    found, row_bytes = [], 8 * coefficients.size + features.working_bytes
-    most = min(PROBED, largest_chunk(row_bytes), bucket(len(block.points)))
-    for here, size in pieces(len(block.points), most):
-        args = (padded(block.points[here], size), padded(block.normals[here], size))
-        values = _left(block.term.lhs, layout, features, coefficients, *args)
-        found.append(np.asarray(values)[: here.stop - here.start])
-    return np.concatenate(found)
+    """The left side of a block at its points."""
+    (found,) = all_left_values(layout, features, [[block]], coefficients)
+    return found.reshape(len(block.points), -1)
 
 
-def all_left_values(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> Vector:
-    """The left sides of all blocks, stacked as in a system."""
-    return np.concatenate([left_values(layout, features, block, coefficients).reshape(-1) for block in blocks])
+def all_left_values(
+    layout: Layout, features: Features, sets: Sequence[Sequence[Block]], coefficients: Coefficients
+) -> list[Vector]:
+    """The left sides of each of several sets of blocks, which have the same terms, stacked as in a system; in pieces of
+    the shape in which linearity is first tried."""
+    most = min(PROBED, largest_chunk(8 * coefficients.size + features.working_bytes))
+
+    def begun() -> Iterator[tuple[_Joint, slice, Array]]:
+        for blocks in zip(*sets, strict=True):
+            joint = _Joint.of(blocks)
+            n = len(joint.whole.points)
+            for here, size in pieces(n, min(most, bucket(n))):
+                args = joint.padded(here, size)
+                yield joint, here, _left(joint.whole.term.lhs, layout, features, coefficients, *args)
+
+    found: list[list[np.ndarray]] = [[] for _ in sets]
+    for joint, here, values in _ahead(begun()):
+        for i, _, mine in joint.shares(here):
+            found[i].append(np.asarray(values)[mine].reshape(-1))
+    return [np.concatenate(each) for each in found]
 
 
 def residuals(
@@ -339,7 +392,8 @@ def residuals(
     """Left minus right side of a linear problem; `system` was made at zero."""
     if system.folded is None:
         return system.moved(coefficients).left - system.right
-    return all_left_values(layout, features, blocks, coefficients) - system.right
+    (left,) = all_left_values(layout, features, [blocks], coefficients)
+    return left - system.right
 
 
 def nonlinear_terms(

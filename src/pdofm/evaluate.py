@@ -50,7 +50,7 @@ def padded(array: Float[np.ndarray, "n d"], size: int) -> Float[np.ndarray, "siz
 
 @jax.jit
 def _evaluate(features, coefficients: Array, points: Array) -> Array:
-    return jax.vmap(lambda z: jax.vmap(lambda c: features.combine(z, c))(coefficients))(points)
+    return jax.vmap(lambda z: jax.vmap(lambda c: features.value_of(z, c))(coefficients))(points)
 
 
 def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
@@ -64,17 +64,15 @@ def evaluate_all(features: Features, coefficients: Float[np.ndarray, "k m C"], p
     return _in_slices(features, coefficients, points, chunks(len(points), row_bytes))
 
 
-FEW = (6, 256)
+FEW, FEW_POINTS = 6, 256
 """Functions and points that `evaluate_few` takes at once."""
 
 
 def evaluate_few(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:
     """The same for up to six functions and some hundred points, in one shape whatever their numbers: for all that is
     evaluated once on the way to a solution."""
-    most, size = FEW
-    return _in_slices(
-        features, np.resize(coefficients, (most, *coefficients.shape[1:])), points, pieces(len(points), size)
-    )[: len(coefficients)]
+    filled = np.resize(coefficients, (FEW, *coefficients.shape[1:]))
+    return _in_slices(features, filled, points, pieces(len(points), FEW_POINTS))[: len(coefficients)]
 
 
 def _in_slices(

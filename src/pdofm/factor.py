@@ -16,7 +16,7 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from pdofm._types import Key, Matrix, Points
-from pdofm.assemble import System, check_finite, data_name, entries, is_affine, right_values
+from pdofm.assemble import System, check_finite, data_name, entries, right_values
 from pdofm.collocate import Block, spread
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.evaluate import Coefficients
@@ -101,11 +101,6 @@ class Solver:
         return {name: block.normals for name, block in self._own.items() if block.normals.any()}
 
     @cached_property
-    def _is_affine(self) -> bool:
-        """Whether the problem is linear as it is written, whatever the solution."""
-        return all(is_affine(self.problem.layout, block) for block in self.setting.blocks)
-
-    @cached_property
     def _held_out(self) -> tuple[list[Block], System]:
         """The system at points that are not fitted."""
         blocks = self.prepared.other_points(self.stats.features // 2)
@@ -175,8 +170,7 @@ class Solver:
             else:
                 residuals[which] = np.where(left > CANCELLED, left, self._small_residuals(b, c))
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
-        # A nonlinearity may only show at the size of the solution.
-        if not self._is_affine:
+        if not self.setting.is_affine:
             largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
             _check_linear(self.setting, self.system, largest)
         many = Solutions(self.problem, self.features, shaped, residuals, held_out, residuals <= ACCEPTABLE)

@@ -18,8 +18,7 @@ from scipy.linalg import blas, lapack, qr, solve_triangular, svd
 from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
 
-WELL_CONDITIONED = 1e-13
-"""Above this reciprocal condition number a triangle needs no pivoting."""
+EPSILON = float(np.finfo(np.float64).eps)
 
 Tall = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
 Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
@@ -59,7 +58,7 @@ class LeastSquares(ABC):
                 "The least-squares matrix has entries that are not finite. Check the operator and the features."
             )
         reflectors, tau = _triangularise(A, overwrite=overwrite)
-        triangle = np.asfortranarray(np.triu(reflectors[:columns]))
+        triangle = np.tril(reflectors[:columns].T).T
         # Columns of very different size would hide small but independent ones below rcond; the norms of R's columns are
         # those of A's.
         scale = np.linalg.norm(triangle, axis=0)
@@ -99,7 +98,10 @@ class QR(LeastSquares):
 
     def invert(self, triangle: Matrix) -> _Inverse:
         reciprocal, _ = lapack.dtrcon(triangle)
-        if reciprocal > max(WELL_CONDITIONED, len(triangle) * self.rcond):
+        # No diagonal entry would be smaller than the smallest singular value, of which this is a bound from below; the
+        # first one would be 1.
+        smallest = reciprocal * np.linalg.norm(triangle, 1) / len(triangle) ** 0.5
+        if smallest > max(self.rcond, EPSILON):
             return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
         (reflectors, tau), r, pivots = qr(triangle, mode="raw", pivoting=True, check_finite=False)
         r = np.asfortranarray(r)
@@ -170,15 +172,14 @@ class Factorization:
 
         The leading block of R is the triangle of the leading columns of A.
         """
-        c = np.zeros_like(projected)
-        if columns == 0:
-            return c
-        leading = np.asfortranarray(self.triangle[:columns, :columns])
-        # Leaving out columns does not make the condition worse.
-        well = self.inverse.rotate is None
-        solve = partial(_back_substitute, leading) if well else self.method.invert(leading).apply
-        c[:columns] = (solve(projected[:columns]).T / self.scale[:columns]).T
-        return c
+        y = np.array(projected)
+        y[columns:] = 0.0
+        if self.inverse.rotate is None:  # zeros at the end of the right side stay zeros in the solution
+            return (_back_substitute(self.triangle, y).T / self.scale).T
+        if columns > 0:
+            leading = np.asfortranarray(self.triangle[:columns, :columns])
+            y[:columns] = (self.method.invert(leading).apply(y[:columns]).T / self.scale[:columns]).T
+        return y
 
 
 @dataclass(frozen=True)

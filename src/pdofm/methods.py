@@ -7,16 +7,25 @@ repeats it. Picard repeats it with the frozen operator, whose derivative leaves 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import PROBED, System, all_left_values, assemble_together, nonlinear_terms, residuals
-from pdofm.collocate import Block, thinned, with_equation
+from pdofm.assemble import (
+    PROBED,
+    System,
+    all_left_values,
+    assemble_together,
+    is_affine,
+    nonlinear_terms,
+    residuals,
+)
+from pdofm.collocate import Block, spread, thinned, with_equation
 from pdofm.errors import NonlinearError, SolveError
-from pdofm.evaluate import Coefficients, evaluate_few, feature_values
+from pdofm.evaluate import FEW_POINTS, Coefficients, evaluate_few, feature_values
 from pdofm.features import Features
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
@@ -87,26 +96,32 @@ class Setting:
     def moved(self, system: System, coefficients: Coefficients) -> System:
         """The system with its left sides at other coefficients. Its rows and scales stay; the factored matrix is not to
         be factored again."""
-
-        def left(blocks: Sequence[Block]) -> np.ndarray:
-            return all_left_values(self.problem.layout, self.features, blocks, coefficients)
-
-        unseen = None if system.unseen is None else replace(system.unseen, left=left(self.held_out))
-        return replace(system, left=left(self.blocks), unseen=unseen)
+        sets = [self.blocks] if system.unseen is None else [self.blocks, self.held_out]
+        left, *others = all_left_values(self.problem.layout, self.features, sets, coefficients)
+        unseen = replace(system.unseen, left=others[0]) if system.unseen is not None else None
+        return replace(system, left=left, unseen=unseen)
 
     def zero(self) -> Coefficients:
         """Coefficients of the zero function."""
         return np.zeros((self.features.size, self.problem.layout.components))
 
+    @cached_property
+    def is_affine(self) -> bool:
+        """Whether the problem is linear as it is written, whatever the solution."""
+        return all(is_affine(self.problem.layout, block) for block in self.blocks)
+
     def nonlinear_terms(self, system: System, at: Coefficients, step: Coefficients | None = None) -> list[str]:
-        """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients."""
-        if self.is_linear and step is None:  # at the size of a solution it is tried all the same
+        """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients: a
+        random one, if the problem is not known to be linear, or that to a solution, at whose size and in whose region a
+        nonlinearity may show first, if the problem is not linear as it is written."""
+        if self.is_linear if step is None else self.is_affine:
             return []
         return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
-        return evaluate_few(self.features, coefficients[None], self.blocks[0].points[:1024])[0]
+        points = self.blocks[0].points
+        return evaluate_few(self.features, coefficients[None], points[spread(len(points), FEW_POINTS)])[0]
 
 
 class Method(ABC):
@@ -138,7 +153,9 @@ class Linear(Method):
     lstsq: LeastSquares = DIRECT
 
     def probed(self, setting: Setting) -> int:
-        return FEWER if setting.is_linear else PROBED
+        if not setting.is_linear:
+            return PROBED
+        return 0 if setting.is_affine else FEWER
 
     def run(self, setting: Setting, system: System) -> Outcome:
         _refuse(setting, setting.nonlinear_terms(system, setting.zero()))
@@ -146,7 +163,6 @@ class Linear(Method):
         projected = factorization.project(system.target)
         c = factorization.finish(projected).reshape(setting.zero().shape)
         residual = residuals(setting.problem.layout, setting.features, setting.blocks, system, c)
-        # A nonlinearity may only show at the size, and in the region, of the solution.
         _refuse(setting, setting.nonlinear_terms(system, setting.zero(), c))
         unseen = None if system.unseen is None else system.unseen.moved(c)
         return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve", unseen=unseen)

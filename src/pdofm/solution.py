@@ -299,7 +299,7 @@ def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, boo
 @partial(jax.jit, static_argnames=("layout",))
 def _gradients(layout: Layout, features: Features, coefficients: Array, points: Array) -> Array:
     def at(z: Array) -> Array:
-        u = layout.fields(lambda y: features.combine(y, coefficients))
+        u = layout.fields(lambda y: features.value_of(y, coefficients))
         scalar = layout.unknowns is None
         return grad(u if scalar else lambda *args: joined(u(*args)))(*layout.arguments(z))
 

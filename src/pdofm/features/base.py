@@ -118,8 +118,16 @@ class Features(eqx.Module):
     def values(self, y: Point) -> FeatureValues:
         """The features at a point of the reference cube."""
 
+    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        """The same, for given coefficients: some spaces have a faster way that would be a slow one to linearise."""
+        return self.combine(x, coefficients)
+
+    def mapped(self, x: Point) -> Point:
+        """A point of the box in the reference cube."""
+        return (x - (self.upper + self.lower) / 2) * (2 / (self.upper - self.lower))
+
     def __call__(self, x: Point) -> FeatureValues:
-        return self.values((x - (self.upper + self.lower) / 2) * (2 / (self.upper - self.lower)))
+        return self.values(self.mapped(x))
 
 
 class Unmapped(Features):

@@ -203,6 +203,12 @@ class HardDirichlet(Unmapped):
         return self.distance(x) * self.inner(x)
 
     def combine(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        return self(x) @ coefficients + self._lifting(x, coefficients.shape[1])
+
+    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        return self.distance(x) * self.inner.value_of(x, coefficients) + self._lifting(x, coefficients.shape[1])
+
+    def _lifting(self, x: Point, components: int) -> Float[Array, " C"]:
         args = (x[:-1], x[-1]) if self.has_time else (x,)
         lifting = self.value(*args) if callable(self.value) else self.value
-        return self(x) @ coefficients + jnp.broadcast_to(jnp.asarray(lifting, dtype=x.dtype), coefficients.shape[1:])
+        return jnp.broadcast_to(jnp.asarray(lifting, dtype=x.dtype), (components,))

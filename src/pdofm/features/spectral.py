@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -76,71 +77,105 @@ def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], i
     return found
 
 
-Tables = tuple[Float[Array, "k d"], ...]
-"""For each order the derivatives of T₀, T₁, … at each coordinate."""
+Table = tuple[Float[Array, " _"], ...]
+"""For each order the derivatives of T₀, T₁, … at one coordinate."""
 
 ORDERS = 4
 """Derivatives up to this order share one set of tables; those that are not used cost nothing."""
 
 
-def _tables(y: Point, highest: int, orders: int) -> Tables:
-    """The derivatives of orders 0 … `orders` of T₀ … T_highest at each coordinate.
+def _table(y: Array, highest: int, orders: int) -> Table:
+    """The derivatives of orders 0 … `orders` of T₀ … T_highest at a coordinate.
 
-    By T_{k+j} = 2 T_k T_j - T_{k-j} the tables are doubled at each step, derivatives by Leibniz' rule: a handful of
-    steps whatever their length.
+    By T_{k+j} = 2 T_k T_j - T_{k-j} the table is doubled at each step, derivatives by Leibniz' rule: a handful of steps
+    whatever its length.
     """
     one, zero = jnp.ones_like(y), jnp.zeros_like(y)
     first = [(one, y), (zero, one), *[(zero, zero)] * (orders - 1)]
-    tables = [jnp.stack(pair) for pair in first[: orders + 1]]
-    while len(tables[0]) <= highest:
-        top, others = [table[-1] for table in tables], [table[1:] for table in tables]
-        products = [
-            sum(math.comb(r, s) * top[s][None] * others[r - s] for s in range(r + 1)) for r in range(orders + 1)
+    table = [jnp.stack(pair) for pair in first[: orders + 1]]
+    while len(table[0]) <= highest:
+        top, others = [column[-1] for column in table], [column[1:] for column in table]
+        products = [sum(math.comb(r, s) * top[s] * others[r - s] for s in range(r + 1)) for r in range(orders + 1)]
+        table = [
+            jnp.concatenate([column, 2 * product - column[-2::-1]])
+            for column, product in zip(table, products, strict=True)
         ]
-        tables = [
-            jnp.concatenate([table, 2 * product - table[-2::-1]])
-            for table, product in zip(tables, products, strict=True)
-        ]
-    return tuple(table[: highest + 1] for table in tables)
+    return tuple(column[: highest + 1] for column in table)
+
+
+def _tables(y: Point, indices: Int[np.ndarray, "m d"], orders: int) -> tuple[Table, ...]:
+    """One table per axis."""
+    fixed = jax.lax.stop_gradient(y)
+    return tuple(_table(fixed[axis], int(highest), orders) for axis, highest in enumerate(indices.max(axis=0)))
 
 
 def products(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
-    """The products of Chebyshev polynomials of these degrees per axis.
+    """The products of Chebyshev polynomials of these degrees per axis."""
 
-    Their derivatives are products of the polynomials' own derivatives, one order per axis. Said so, they cost small
-    matrix products and no automatic differentiation, and share tables.
-    """
-    dim = indices.shape[1]
-    return _derivative(indices, (0,) * dim, y, _tables(jax.lax.stop_gradient(y), int(indices.max()), ORDERS))
-
-
-def _derivative(indices: Int[np.ndarray, "m d"], orders: tuple[int, ...], y: Point, tables: Tables) -> FeatureValues:
-    """The derivative of the products of these orders per axis."""
-    highest = int(indices.max())
-    if max(orders) >= len(tables):
-        tables = _tables(jax.lax.stop_gradient(y), highest, 2 * max(orders))
-
-    @jax.custom_jvp
-    def value(y: Point, tables: Tables) -> Array:
-        if len(orders) == 1:
-            return tables[orders[0]][indices[:, 0], 0]
+    def picked(columns: list[Array], _: None) -> Array:
+        if len(columns) == 1:
+            return columns[0][indices[:, 0]]
         # A product with columns of the identity picks entries, and is much faster than to gather them.
-        picked = (
-            tables[k][:, axis] @ np.eye(highest + 1, dtype=y.dtype)[:, indices[:, axis]]
-            for axis, k in enumerate(orders)
+        entries = (
+            column @ np.eye(len(column), dtype=y.dtype)[:, index]
+            for column, index in zip(columns, indices.T, strict=True)
         )
-        return functools.reduce(operator.mul, picked)
+        return functools.reduce(operator.mul, entries)
 
-    @value.defjvp
-    def _(primals: tuple[Array, Tables], tangents: tuple[Array, Tables]) -> tuple[Array, Array]:
-        (y, tables), (direction, _) = primals, tangents
-        slopes = (
-            direction[axis] * _derivative(indices, (*orders[:axis], orders[axis] + 1, *orders[axis + 1 :]), y, tables)
-            for axis in range(len(orders))
-        )
-        return value(y, tables), functools.reduce(operator.add, slopes)
+    return _of_columns(picked, y, indices, None)
 
-    return value(y, tables)
+
+SPARSE = 8
+"""A grid of coefficients with so many times more entries than coefficients is not worth while."""
+
+
+def combined(y: Point, indices: Int[np.ndarray, "m d"], coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+    """The combination of the products with these coefficients: in few dimensions a grid of them is contracted axis by
+    axis, and no product is formed."""
+    sizes = indices.max(axis=0) + 1
+    if sizes.prod() > SPARSE * len(indices):
+        return products(y, indices) @ coefficients
+    grid = jnp.zeros((*sizes, coefficients.shape[1]), coefficients.dtype).at[tuple(indices.T)].set(coefficients)
+
+    def contracted(columns: list[Array], grid: Array) -> Array:
+        for column in columns:
+            grid = (column @ grid.reshape(len(grid), -1)).reshape(grid.shape[1:])
+        return grid
+
+    return _of_columns(contracted, y, indices, grid)
+
+
+def _of_columns(
+    form: Callable[[list[Array], Any], Array], y: Point, indices: Int[np.ndarray, "m d"], data: Array | None
+) -> Array:
+    """A form that is linear in the column T₀, T₁, … of each axis, and in its data if it has any.
+
+    Its derivatives are the same form of derivatives of the columns, one order per axis. Said so, they cost small matrix
+    products and no automatic differentiation, and share tables.
+    """
+
+    def derivative(orders: tuple[int, ...], y: Point, tables: tuple[Table, ...], data: Array | None) -> Array:
+        if max(orders) >= len(tables[0]):
+            tables = _tables(y, indices, 2 * max(orders))
+
+        @jax.custom_jvp
+        def value(y: Point, tables: tuple[Table, ...], data: Array | None) -> Array:
+            return form([table[k] for table, k in zip(tables, orders, strict=True)], data)
+
+        @value.defjvp
+        def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+            (y, tables, data), (direction, _, change) = primals, tangents
+            slopes = [
+                direction[axis] * derivative((*orders[:axis], orders[axis] + 1, *orders[axis + 1 :]), y, tables, data)
+                for axis in range(len(orders))
+            ]
+            if data is not None:
+                slopes.append(value(y, tables, change))
+            return value(y, tables, data), functools.reduce(operator.add, slopes)
+
+        return value(y, tables, data)
+
+    return derivative((0,) * indices.shape[1], y, _tables(y, indices, ORDERS), data)
 
 
 class Chebyshev(Features):
@@ -182,6 +217,9 @@ class Chebyshev(Features):
 
     def values(self, y: Point) -> FeatureValues:
         return products(y, _indices(self.dim, self.degree, self.kind))
+
+    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        return combined(self.mapped(x), _indices(self.dim, self.degree, self.kind), coefficients)
 
 
 class Fourier(Features):

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Corner, HasBox, Unmapped, box_of
-from pdofm.features.spectral import chosen_degree, indices_below, products
+from pdofm.features.spectral import chosen_degree, combined, indices_below, products
 
 ALONG = 2
 """A degree along the layer counts so many times: across it the function is harder to resolve."""
@@ -104,7 +104,13 @@ class StretchedPolynomials(Unmapped):
         return 1 / len(points) + fine / fine.sum()
 
     def __call__(self, x: Point) -> FeatureValues:
+        return products(self._stretched(x), _indices(self.dim, self.degree))
+
+    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        return combined(self._stretched(x), _indices(self.dim, self.degree), coefficients)
+
+    def _stretched(self, x: Point) -> Point:
         across, *along = jnp.asarray(self.axes) @ x
         stretched = jnp.stack([jnp.arcsinh((across - self.center) / self.width), *along])
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
-        return products((2 * stretched - low - high) / (high - low), _indices(self.dim, self.degree))
+        return (2 * stretched - low - high) / (high - low)

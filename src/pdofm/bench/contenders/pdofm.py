@@ -66,17 +66,19 @@ def _random(problem: pf.Problem, features: int) -> Evaluate:
 
 
 def _from_coarse(problem: pf.Problem, along: int, across: int) -> Evaluate:
-    """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones."""
+    """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones. It needs more points to
+    begin with than to end."""
     coefficients, solution = np.zeros((0, 3)), None
-    for k, rtol in ((2 * along // 7, 0.3), (4 * along // 7, 1e-2), (along, 1e-5)):
+    stages = ((2 * along // 7, 0.8, 1.2, 3), (4 * along // 7, 0.03, 1.2, 3), (along, 1e-5, 1.1, 2))
+    for k, rtol, points, around in stages:
         features = pf.Chebyshev(problem.domain, degree=(k, k * across // along))
         start = np.zeros((features.size, 3))
         start[: len(coefficients)] = coefficients
         solution = pf.solve(
             *(problem, features),
             method=pf.Newton(initial=start, rtol=rtol),
-            points=6 * features.size // 5,
-            boundary_points=3 * (k * across // along + 1),
+            points=int(points * features.size),
+            boundary_points=around * (k * across // along + 1),
             sampling="clustered",
             tol=np.inf,
         )
