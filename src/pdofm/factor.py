@@ -35,7 +35,7 @@ LEAST_BLOCK = 64
 CANCELLED = 1e-6
 """A residual below this is lost in the difference of two squares."""
 
-WATCHED = 64
+WATCHED = 32
 """So many rows tell how large a residual below `CANCELLED` is."""
 
 TRIED = 64

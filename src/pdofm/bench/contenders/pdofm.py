@@ -35,7 +35,7 @@ def sources() -> Sources:
     """Many sources on the square, with all that does not depend on them prepared."""
     problem = pf.zoo.get("poisson-square")
     features = pf.HardDirichlet(pf.Chebyshev(problem.domain, degree=15), problem.domain)
-    solver = pf.factor(problem, features, points=6 * features.size // 5, sampling="clustered")
+    solver = pf.factor(problem, features, points=11 * features.size // 10, sampling="clustered")
     points = solver.points["equation"]
     (x, y), (p, q) = points.T, 1 - points.T**2
     factors = np.stack([2 * p + 2 * q, 4 * x * q, 4 * y * p, -p * q], axis=1)
