@@ -245,6 +245,12 @@ def test_no_steps_at_all_are_refused(method):
         pf.solve(burgers(), 10, method=method(max_steps=0))
 
 
+@pytest.mark.parametrize("keep", [-1.0, np.nan])
+def test_a_change_below_zero_to_keep_the_matrix_is_refused(keep):
+    with pytest.raises(SolveError, match=f"must be at least 0, the plain iteration; got {keep}"):
+        pf.solve(burgers(), 10, method=pf.Newton(keep=keep))
+
+
 def test_a_nonlinear_condition_is_solved_like_a_nonlinear_equation():
     """u'' = 0 with u(-1) = 0 and ∂u/∂n + u³ = 2 + 64 at x = 1: u = 2 (x + 1)."""
     problem = pf.Problem(

@@ -197,6 +197,9 @@ class Newton(Method):
     keep: float = 1e-2
 
     def run(self, setting: Setting, system: System) -> Outcome:
+        if not self.keep >= 0:
+            raise SolveError(f"keep is a relative change and must be at least 0, the plain iteration; got {self.keep}.")
+
         def advance(step: _Step, system: System) -> _Next | None:
             merit, length = np.linalg.norm(system.b), 1.0
             while length > 1e-3:
