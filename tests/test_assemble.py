@@ -480,6 +480,10 @@ def test_a_nonlinear_operator_is_found_to_be_nonlinear(name):
         (lambda u, x: jnp.sign(u(x)) - pf.laplacian(u)(x), False),
         (lambda u, x: u(x) * jax.lax.stop_gradient(u(x)), False),
         (lambda u, x: jax.lax.cond(u(x) > 0, lambda v: v, lambda v: 3 * v, u(x)), False),
+        (lambda u, x: (u(x) > 5.0).astype(float) - pf.laplacian(u)(x), False),
+        (lambda u, x: u(x).astype(int).astype(float) - pf.laplacian(u)(x), False),
+        (lambda u, x: jax.jit(lambda v: (v > 5.0).astype(float))(u(x)) - pf.laplacian(u)(x), False),
+        (lambda u, x: (x[0] > 5.0).astype(float) - pf.laplacian(u)(x), True),
     ],
 )
 def test_an_operator_is_affine_if_it_is_written_so(operator, affine):

@@ -14,6 +14,7 @@ import pytest
 
 import pdofm as pf
 from pdofm.errors import FeaturesError, UnknownNameError
+from pdofm.evaluate import evaluate, evaluate_all
 from pdofm.features import Features
 from pdofm.features.base import polynomial_degree
 
@@ -218,6 +219,26 @@ def test_polynomials_have_the_same_derivatives_with_and_without_the_products(spa
 
 def _along(f: Callable[[jax.Array], jax.Array], direction: jax.Array) -> Callable[[jax.Array], jax.Array]:
     return lambda y: jax.jvp(f, (y,), (direction,))[1]
+
+
+def test_polynomials_in_many_dimensions_need_no_grid():
+    features = pf.Chebyshev(pf.Box([-1] * 64, [1] * 64), degree=1)
+    x, c = jnp.linspace(0, 1, 64), jnp.ones((65, 1))
+    np.testing.assert_allclose(features.value_of(x, c), 1 + jnp.sum(x, keepdims=True), rtol=1e-13)
+
+
+def test_many_functions_of_a_space_are_the_same_as_one_by_one():
+    features = pf.HardDirichlet(pf.Chebyshev(BOX, degree=5), BOX, 2.0)
+    c = np.random.default_rng(0).standard_normal((20, features.size, 1))
+    many = evaluate_all(features, c, np.asarray(points()))
+    one_by_one = [evaluate(features, each, np.asarray(points())) for each in c]
+    np.testing.assert_allclose(many, one_by_one, rtol=1e-12)
+
+
+def test_values_are_imposed_once():
+    hard = pf.HardDirichlet(pf.Chebyshev(BOX, degree=5), BOX, 2.0)
+    with pytest.raises(FeaturesError, match=r"impose values already\. Use their inner features"):
+        pf.HardDirichlet(hard, BOX)
 
 
 def test_what_is_combined_is_linear_in_the_coefficients():

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.extend.core import ClosedJaxpr, Jaxpr
 from jaxtyping import Float, Int
 
 from pdofm._types import Points, Vector
@@ -37,7 +38,7 @@ PROBED = 256
 """At so many points of every term it is tried whether the problem is linear; left sides are evaluated as many at a
 time."""
 
-AHEAD = 4
+AHEAD = 2
 """Evaluations that are begun before the results of one are used."""
 
 TILE = 64
@@ -267,13 +268,15 @@ class _Joint:
 
 
 def _ahead(begun: Iterator[Any]) -> Iterator[Any]:
-    """The same results, each after the next few have been begun: they are computed while this one is used."""
+    """The same results, each after the next few have been begun: they are computed while this one is used. What is
+    wrong with those is found first."""
     waiting: deque[Any] = deque()
     for one in begun:
         waiting.append(one)
         if len(waiting) > AHEAD:
             yield waiting.popleft()
-    yield from waiting
+    while waiting:
+        yield waiting.popleft()
 
 
 def assemble(
@@ -430,8 +433,8 @@ def nonlinear_terms(
 
 
 def is_affine(layout: Layout, block: Block) -> bool:
-    """Whether the left side of a block is affine in the unknown as it is written: it consists of operations that have a
-    transpose. One that hides what it does, by way of integers for instance, is believed: try it as well."""
+    """Whether the left side of a block is affine in the unknown as it is written: it consists of operations on real
+    numbers that have a transpose."""
     return block.term.is_linear or _is_affine(block.term.lhs, layout, block.points.shape[1], block.normals.shape[1])
 
 
@@ -446,11 +449,36 @@ def _is_affine(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
     def transposed(z: Array, normal: Array, side: Array) -> Any:
         return jax.linear_transpose(partial(left, z, normal), c)(side)
 
+    traced = jax.make_jaxpr(left)(z, normal, c).jaxpr
+    if _decides(traced, traced.invars[2:]):
+        return False
     try:
         jax.eval_shape(transposed, z, normal, jax.eval_shape(left, z, normal, c))
     except (AssertionError, NotImplementedError, TypeError, ValueError):  # how JAX says that there is no transpose
         return False
     return True
+
+
+def _decides(traced: Jaxpr, variables: Sequence[Any]) -> bool:
+    """Whether something that depends on these variables becomes a truth value or an integer, which transposition does
+    not see."""
+    dependent = {id(variable) for variable in variables}
+    for equation in traced.eqns:
+        if not any(id(variable) in dependent for variable in equation.invars):
+            continue
+        dependent |= {id(variable) for variable in equation.outvars}
+        parts = jax.tree.leaves(list(equation.params.values()), is_leaf=lambda part: isinstance(part, ClosedJaxpr))
+        inner = [part for part in (getattr(part, "jaxpr", part) for part in parts) if isinstance(part, Jaxpr)]
+        # Inside, all real arguments count as dependent: at worst a linear problem is tried once more.
+        if any(_decides(part, _real(part.invars)) for part in inner):
+            return True
+        if not inner and len(_real(equation.outvars)) < len(equation.outvars):
+            return True
+    return False
+
+
+def _real(variables: Sequence[Any]) -> list[Any]:
+    return [variable for variable in variables if jnp.issubdtype(variable.aval.dtype, jnp.inexact)]
 
 
 def _random_step(size: int, components: int) -> Coefficients:

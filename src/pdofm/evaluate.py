@@ -48,9 +48,15 @@ def padded(array: Float[np.ndarray, "n d"], size: int) -> Float[np.ndarray, "siz
     return np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)])
 
 
+FEW, FEW_POINTS = 6, 256
+"""Functions and points that `evaluate_few` takes at once."""
+
+
 @jax.jit
 def _evaluate(features, coefficients: Array, points: Array) -> Array:
-    return jax.vmap(lambda z: jax.vmap(lambda c: features.value_of(z, c))(coefficients))(points)
+    # Of many functions the features are worth evaluating.
+    function = features.value_of if len(coefficients) <= FEW else features.combine
+    return jax.vmap(lambda z: jax.vmap(lambda c: function(z, c))(coefficients))(points)
 
 
 def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Float[np.ndarray, "n C"]:
@@ -59,13 +65,9 @@ def evaluate(features: Features, coefficients: np.ndarray, points: Points) -> Fl
 
 
 def evaluate_all(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:
-    """Several functions of the space at points, (k, n, C); the features are evaluated once."""
+    """Several functions of the space at points, (k, n, C), all in one go."""
     row_bytes = 8 * max(coefficients.shape[1], len(coefficients) * coefficients.shape[2]) + features.working_bytes
     return _in_slices(features, coefficients, points, chunks(len(points), row_bytes))
-
-
-FEW, FEW_POINTS = 6, 256
-"""Functions and points that `evaluate_few` takes at once."""
 
 
 def evaluate_few(features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points) -> np.ndarray:

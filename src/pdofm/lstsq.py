@@ -19,6 +19,7 @@ from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
 
 EPSILON = float(np.finfo(np.float64).eps)
+"""Directions below this are rounding, whatever `rcond` says."""
 
 Tall = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
 Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
@@ -98,8 +99,8 @@ class QR(LeastSquares):
 
     def invert(self, triangle: Matrix) -> _Inverse:
         reciprocal, _ = lapack.dtrcon(triangle)
-        # No diagonal entry would be smaller than the smallest singular value, of which this is a bound from below; the
-        # first one would be 1.
+        # No diagonal entry would be smaller than the smallest singular value, of which this is a bound from below, up
+        # to the small factor within which LAPACK estimates the norm of the inverse; the first one would be 1.
         smallest = reciprocal * np.linalg.norm(triangle, 1) / len(triangle) ** 0.5
         if smallest > max(self.rcond, EPSILON):
             return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)

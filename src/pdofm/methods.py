@@ -114,7 +114,8 @@ class Setting:
         """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients: a
         random one, if the problem is not known to be linear, or that to a solution, at whose size and in whose region a
         nonlinearity may show first, if the problem is not linear as it is written."""
-        if self.is_linear if step is None else self.is_affine:
+        known = self.is_linear if step is None else self.is_affine
+        if known:
             return []
         return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
 

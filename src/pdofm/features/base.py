@@ -114,13 +114,14 @@ class Features(eqx.Module):
         """The function with these coefficients, Σ cⱼ φⱼ(x), for C components at once."""
         return self(x) @ coefficients
 
+    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        """What `combine` gives, for coefficients that stay as they are: some spaces have a faster way, which would be a
+        slow one to linearise."""
+        return self.combine(x, coefficients)
+
     @abc.abstractmethod
     def values(self, y: Point) -> FeatureValues:
         """The features at a point of the reference cube."""
-
-    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
-        """The same, for given coefficients: some spaces have a faster way that would be a slow one to linearise."""
-        return self.combine(x, coefficients)
 
     def mapped(self, x: Point) -> Point:
         """A point of the box in the reference cube."""

@@ -149,6 +149,10 @@ class HardDirichlet(Unmapped):
     def __init__(self, inner: Features, domain: Domain, value: float | Callable[..., Array] = 0.0):
         if inner.dim != domain.dim:
             raise FeaturesError(f"The features have {inner.dim} dimensions, the domain {domain!r} has {domain.dim}.")
+        if inner.imposes == "value":
+            raise FeaturesError(
+                f"The features, {type(inner).__name__}, impose values already. Use their inner features."
+            )
         self.inner = inner
         self.lower, self.upper = np.asarray(inner.lower), np.asarray(inner.upper)
         self.shape, self.corners = domain.vanishing

@@ -133,7 +133,7 @@ def combined(y: Point, indices: Int[np.ndarray, "m d"], coefficients: Float[Arra
     """The combination of the products with these coefficients: in few dimensions a grid of them is contracted axis by
     axis, and no product is formed."""
     sizes = indices.max(axis=0) + 1
-    if sizes.prod() > SPARSE * len(indices):
+    if math.prod(sizes.tolist()) > SPARSE * len(indices):
         return products(y, indices) @ coefficients
     grid = jnp.zeros((*sizes, coefficients.shape[1]), coefficients.dtype).at[tuple(indices.T)].set(coefficients)
 
