@@ -239,7 +239,9 @@ def test_residuals_of_many_sides_are_those_of_few(rough, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         many, few = one.solve(sources, boundary), one.solve(sources[:, :5], boundary[:, :5])
-    np.testing.assert_allclose(many.residuals[:5], few.residuals, rtol=0.3, atol=1e-14)
+    # Three standard deviations of a norm that is estimated from so many independent entries.
+    spread = 3 / (2 * importlib.import_module("pdofm.factor").WATCHED) ** 0.5
+    np.testing.assert_allclose(many.residuals[:5], few.residuals, rtol=spread, atol=1e-14)
 
 
 def test_data_on_a_single_row_are_no_reason_to_warn():

@@ -36,7 +36,7 @@ CANCELLED = 1e-6
 """A residual below this is lost in the difference of two squares."""
 
 WATCHED = 32
-"""So many rows tell how large a residual below `CANCELLED` is."""
+"""So many rows tell how large a residual below `CANCELLED` is: within some tens of percent."""
 
 TRIED = 64
 """Points of each term at which the problem is tried for linearity: fewer than in solve(), which costs more itself."""
@@ -106,12 +106,18 @@ class Solver:
         blocks = self.prepared.other_points(self.stats.features // 2)
         return blocks, self.setting.system(self.setting.zero(), blocks, fold=False)
 
-    def _small_residuals(self, b: Sides, c: Float[np.ndarray, "cols sides"]) -> Float[np.ndarray, " sides"]:
-        """Relative residuals, from some of the rows."""
+    def _residuals(
+        self, b: Sides, c: Float[np.ndarray, "cols sides"], projected: Float[np.ndarray, "rank sides"]
+    ) -> Float[np.ndarray, " sides"]:
+        """Relative residuals: the part of each column outside of the range of the matrix, by Pythagoras; below
+        `CANCELLED`, where that is rounding, from some of the rows."""
         watched, rows = self._watched
-        left, size = (np.sqrt(np.einsum("ij,ij->j", each, each)) for each in (b[watched] - rows @ c, b))
-        left *= (len(b) / len(watched)) ** 0.5
-        return np.divide(left, size, out=np.where(left == 0, 0.0, np.inf), where=size > 0)
+        missed = b[watched]
+        missed -= rows @ c
+        size, inside, small = (np.einsum("ij,ij->j", each, each) for each in (b, projected, missed))
+        small *= len(b) / len(watched)
+        square = np.where(size - inside > CANCELLED**2 * size, size - inside, small)
+        return np.sqrt(np.divide(square, size, out=np.where(square == 0, 0.0, np.inf), where=size > 0))
 
     @cached_property
     def _watched(self) -> tuple[Int[np.ndarray, " w"], Matrix]:
@@ -156,19 +162,19 @@ class Solver:
         for which in _blocks(k, self.stats.rows):
             b = self._right_sides(self.setting.blocks, self.system, data, numbers, which)
             if k < size:
-                c, left = self.factorization.solve(b), None
+                c, projected = self.factorization.solve(b), None
             else:
                 projected = self.factorization.explicit.project(b)
-                c, left = self.factorization.explicit.complete(projected), _left_out(b, projected)
+                c = self.factorization.explicit.complete(projected)
             coefficients[:, which] = c
             if held_out:
                 others, unseen = self._held_out
                 b = self._right_sides(others, unseen, data, numbers, which)
                 residuals[which] = _relative(b, unseen.A @ c)
-            elif left is None:
+            elif projected is None:
                 residuals[which] = _relative(b, self.system.A @ c)
             else:
-                residuals[which] = np.where(left > CANCELLED, left, self._small_residuals(b, c))
+                residuals[which] = self._residuals(b, c, projected)
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
         if not self.setting.is_affine:
             largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
@@ -375,13 +381,6 @@ def _relative(b: Sides, fitted: Sides) -> Float[np.ndarray, " sides"]:
     np.subtract(b, fitted, out=fitted)
     left = np.sqrt(np.einsum("ij,ij->j", fitted, fitted))
     return np.divide(left, size, out=np.where(left == 0, 0.0, np.inf), where=size > 0)
-
-
-def _left_out(b: Sides, projected: Float[np.ndarray, "rank sides"]) -> Float[np.ndarray, " sides"]:
-    """The part of each column that lies outside of the range of the matrix, which is its residual, relative to it;
-    down to `CANCELLED`, below which it is rounding."""
-    size, inside = (np.einsum("ij,ij->j", each, each) for each in (b, projected))
-    return np.sqrt(np.divide(np.maximum(size - inside, 0.0), size, out=np.zeros_like(size), where=size > 0))
 
 
 def _blocks(k: int, rows: int) -> Iterator[slice]:
