@@ -31,7 +31,7 @@ def main(name: str, problem: str, count: str = "0") -> None:
     print(json.dumps(found))
 
 
-LEAST_SECONDS = 1.5
+LEAST_SECONDS = 0.5
 """Hot runs are repeated for at least this long: milliseconds vary from one moment to the next."""
 
 
