@@ -37,13 +37,15 @@ LEAST_SECONDS = 0.5
 
 def _hot(solve: Callable[[], Evaluate], repeats: int) -> tuple[float, Evaluate]:
     """Median seconds of all runs but the first, and what the last one found; of the first one if there is no other."""
-    taken, found = [], None
-    while len(taken) < 1 + (repeats if repeats > 1 else 0) or (repeats > 1 and sum(taken[1:]) < LEAST_SECONDS):
+    start = time.perf_counter()
+    found, taken, begun = solve(), [], time.perf_counter()
+    if repeats == 1:
+        return begun - start, found
+    while len(taken) < repeats or time.perf_counter() - begun < LEAST_SECONDS:
         start = time.perf_counter()
         found = solve()
         taken.append(time.perf_counter() - start)
-    assert found is not None
-    return median(taken[1:] or taken), found
+    return median(taken), found
 
 
 def _measured(level: Level, problem: str) -> dict[str, str | float]:
