@@ -11,10 +11,11 @@ import pytest
 import pdofm as pf
 from pdofm import assemble as module
 from pdofm import evaluate as evaluation
-from pdofm.assemble import assemble, assemble_together, is_affine, nonlinear_terms
+from pdofm.assemble import assemble, assemble_together
 from pdofm.collocate import Block, collocate, thinned, with_equation
 from pdofm.evaluate import bucket, evaluate
 from pdofm.features import Features
+from pdofm.linearity import is_affine, nonlinear_terms
 from pdofm.problem import Problem
 
 # Problems are made once: a new lambda would be compiled anew.

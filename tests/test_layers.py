@@ -22,6 +22,7 @@ LAYERS = [
         "collocate",
         "evaluate",
         "assemble",
+        "linearity",
         "losses",
         "methods",
         "estimate",

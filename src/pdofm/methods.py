@@ -14,19 +14,12 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import (
-    PROBED,
-    System,
-    all_left_values,
-    assemble_together,
-    is_affine,
-    nonlinear_terms,
-    residuals,
-)
+from pdofm.assemble import PROBED, System, all_left_values, assemble_together, residuals
 from pdofm.collocate import Block, spread, thinned, with_equation
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.evaluate import FEW_POINTS, Coefficients, evaluate_few, feature_values
 from pdofm.features import Features
+from pdofm.linearity import is_affine, nonlinear_terms
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
 
