@@ -1,9 +1,11 @@
 """The command line, as a user runs it: what it prints where, and its exit codes."""
 
 import json
+import platform
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,33 @@ def test_a_file_is_no_folder(tmp_path):
     path.write_text("")
     assert "is a file; give a folder" in str(run("solve", "poisson-1d", "--out", str(path)).exception)
     assert "must end in .py" in str(run("solve", str(path)).exception)
+
+
+@pytest.fixture
+def twice(monkeypatch):
+    """A benchmark that measures two seconds against one."""
+    from pdofm import bench
+
+    monkeypatch.setitem(bench.BENCHES, "lstsq", lambda: [bench.Row("lstsq", "case", "other", 2.0, 1.0)])
+
+
+def test_bench_prints_ratios_and_what_they_were_measured_on(twice):
+    found = run("bench", "lstsq")
+    assert found.exit_code == 0
+    assert re.search(r"lstsq .* case .* 2 s .* 2 .* other", found.stdout)
+    assert re.search(
+        rf"python {platform.python_version()};.* seeds 0.* jax {version('jax')};", " ".join(found.stdout.split())
+    )
+
+
+def test_bench_writes_json_to_standard_output_and_to_a_file(twice, tmp_path):
+    found = run("bench", "lstsq", "--json", "--out", str(tmp_path))
+    assert found.exit_code == 0
+    assert json.loads(found.stdout) == json.loads((tmp_path / "bench.json").read_text())
+    assert json.loads(found.stdout)["rows"][0]["ratio"] == 2.0
+
+
+def test_an_unknown_benchmark_is_refused_with_the_nearest():
+    found = run("bench", "lsqst")
+    assert isinstance(found.exception, PdofmError)
+    assert re.search(r"'lsqst'.*'lstsq'", str(found.exception))

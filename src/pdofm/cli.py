@@ -173,6 +173,7 @@ def bench(
     for row in report.rows:
         table.add_row(row.bench, row.case, f"{row.value:.4g} {row.unit}", f"{row.ratio:.3g}", row.against)
     Console().print(table)
+    Console().print("; ".join(f"{name} {value}" for name, value in benches.machine().items()), highlight=False)
 
 
 def _features(problem: pf.Problem, method: str | None, size: int | None, seed: int) -> pf.Features | int | None:
