@@ -471,6 +471,10 @@ REFUSED = {
     "one function": (lambda: ("poisson", first, None), r"source are a function; expected a list of functions \[f, g"),
     "an empty list": (lambda: ("poisson", [], None), "list for the source is empty; expected at least one"),
     "None in a list": (lambda: ("poisson", [1.0, None], None), "source 1 is None; expected a function or a number"),
+    "values at the points in a list": (
+        lambda: ("poisson", [first, table("poisson", "equation")], None),
+        r"source 1 in the list is an array, .* Give one array \(n, k\) = \(\d+, k\): numpy.stack",
+    ),
     "two values for one equation": (
         lambda: ("poisson", [first, lambda x: x], None),
         "source 1 has 2 entries at a point; expected 1",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.errors import ProblemError
 
 A = np.array([0.7, -1.3, 0.4])
 RATE = 0.9
@@ -124,6 +125,11 @@ def test_partial_without_axes_is_the_function(case):
 
 def test_partial_along_one_axis_six_times():
     assert float(pf.partial(lambda x: x[1] ** 6, *[1] * 6)(jnp.ones(2))) == pytest.approx(720, rel=1e-14)
+
+
+def test_without_time_there_is_no_derivative_in_time():
+    with pytest.raises(ProblemError, match=r"dt\(u\)\(x\) has no time. Make the problem on SpaceTime"):
+        pf.dt(lambda x: x[0])(jnp.ones(2))
 
 
 def test_the_normal_derivative_is_the_gradient_along_the_normal(case):

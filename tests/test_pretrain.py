@@ -348,6 +348,28 @@ def test_an_interrupt_returns_what_was_learned():
     assert not same(run.features, network())
 
 
+def test_an_interrupt_while_steps_are_waited_for_leaves_them_out(monkeypatch):
+    ready, calls = jax.block_until_ready, iter(range(2))
+
+    def wait(steps):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return ready(steps)
+
+    monkeypatch.setattr(jax, "block_until_ready", wait)
+    run = pf.pretrain(poisson(), network(), **FEW)
+    assert run.reason == "interrupted after 20 of 40 steps"
+    assert run.history["loss"] == trained().history["loss"][:20]
+
+
+def test_what_training_returns_fits_on_a_line():
+    loss = trained().history["loss"]
+    assert (
+        repr(trained())
+        == f"Trained {trained().features.size} features, loss from {loss[0]:.1e} to {loss[-1]:.1e}: all 40 steps done"
+    )
+
+
 # ---- checkpoints
 
 

@@ -390,7 +390,7 @@ def test_fewer_rows_than_features_are_refused_before_any_work(solve):
 
 @pytest.mark.parametrize("size", [0, -5])
 def test_a_number_of_features_below_one_is_refused(size):
-    with pytest.raises(FeaturesError, match=rf"width must be an integer of at least 1; got {size}"):
+    with pytest.raises(FeaturesError, match=rf"features must be an integer of at least 1; got {size}"):
         pf.solve(problem(), size)
 
 
@@ -457,6 +457,51 @@ def test_where_nothing_is_solved_the_conditions_are_suspected():
     )
     with pytest.warns(ConvergenceWarning, match="unless the conditions contradict each other or leave"):
         pf.solve(neumann, 60)
+
+
+def test_where_all_is_satisfied_and_the_solution_uncertain_a_condition_is_missing():
+    square = pf.Box([0, 0], [1, 1])
+    free = pf.Problem(  # up to a constant
+        square, lambda u, x: -pf.laplacian(u)(x), lambda x: jnp.cos(jnp.pi * x[0]), [pf.Neumann(0.0)], name="free"
+    )
+    with pytest.warns(ConvergenceWarning, match="all that the problem asks for is satisfied: it leaves the solution"):
+        pf.solve(free, 200)
+
+
+BOTH = pf.Box([-1, -1], [1, 1])
+NOT_UNIQUE = {
+    "constant": (lambda u, x: -pf.laplacian(u)(x), lambda x: jnp.sin(jnp.pi * x[0] / 2), pf.Neumann(0.0)),
+    "eigenfunction": (lambda u, x: -pf.laplacian(u)(x) - jnp.pi**2 / 2 * u(x), 0.0, pf.Dirichlet(0.0)),
+    "face": (lambda u, x: -pf.laplacian(u)(x), 1.0, pf.Dirichlet(0.0, on=BOTH.face(0, 0))),
+}
+
+
+@pytest.mark.parametrize("name", NOT_UNIQUE)
+@pytest.mark.parametrize("tol", [None, 1e-6])
+def test_a_solution_that_is_not_unique_has_not_converged(name, tol):
+    operator, source, condition = NOT_UNIQUE[name]
+    problem = pf.Problem(BOTH, operator, source, [condition], name=name)
+    with pytest.warns(ConvergenceWarning, match="it is not determined: .* Add a condition"):
+        u = pf.solve(problem, pf.Chebyshev(BOTH, degree=24) if tol is None else None, tol=tol)
+    assert not u.converged
+    assert u.error_estimate >= 1
+    assert u.stats.undetermined > 1e-9
+
+
+def test_a_value_at_a_point_makes_it_unique():
+    operator, source, condition = NOT_UNIQUE["constant"]
+    level = pf.Dirichlet(0.0, on=[[0.0, 0.0]], name="level")
+    u = pf.solve(pf.Problem(BOTH, operator, source, [condition, level]), pf.Chebyshev(BOTH, degree=24))
+    assert u.converged
+    assert u.stats.undetermined < 1e-11
+
+
+def test_a_solution_that_is_zero_as_its_data_are_is_pointed_out():
+    forgotten = pf.Problem(
+        pf.Interval(0, 1), lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet(0.0)], name="forgotten"
+    )
+    with pytest.warns(UserWarning, match="'forgotten' is zero, as all of its data are. Was a source"):
+        assert pf.solve(forgotten, 10).converged
 
 
 def test_a_tolerance_below_rounding_is_named():

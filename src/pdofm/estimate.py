@@ -19,8 +19,9 @@ import numpy as np
 
 from pdofm._types import Points
 from pdofm.assemble import System
-from pdofm.evaluate import evaluate_few
+from pdofm.evaluate import FEW_POINTS, evaluate_few
 from pdofm.features import Features
+from pdofm.lstsq import EPSILON
 from pdofm.methods import Outcome
 
 NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
@@ -30,6 +31,9 @@ SLOWEST_RATE = 0.25
 
 VANISHING = 1e-6
 """A component below this fraction of all of them counts as zero."""
+
+UNSEEN = 1e-9
+"""A solution is not unique if more of a random function than this has no effect. Rounding alone is below 1e-11."""
 
 UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
@@ -62,6 +66,21 @@ def estimate_error(features: Features, outcome: Outcome, system: System, points:
     if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
         numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
     return float(np.max(numbers))
+
+
+def undetermined(features: Features, outcome: Outcome, points: Points) -> float:
+    """The part of a random function of the space that the equation and the conditions do not see, as a fraction of that
+    function's size at some points. It is rounding if the solution is unique: what they do not see is zero everywhere.
+    """
+    c, factored = outcome.coefficients, outcome.factorization
+    if factored.rank == c.size and factored.condition * EPSILON < UNSEEN:
+        return 0.0
+    some = np.random.default_rng(0).standard_normal(c.size) / factored.scale
+    unseen = some - factored.finish(factored.multiply(some))
+    functions = np.stack([some, unseen, np.zeros(c.size)]).reshape(3, *c.shape)
+    whole, part, origin = evaluate_few(features, functions, points[:FEW_POINTS])
+    sizes = np.maximum(np.linalg.norm(whole - origin, axis=0), np.finfo(float).tiny)
+    return float(np.max(np.linalg.norm(part - origin, axis=0) / sizes))
 
 
 def _slow_error(distances: dict[float, float]) -> float:

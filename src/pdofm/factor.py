@@ -223,6 +223,11 @@ class Solver:
             for j, term in enumerate(terms):
                 if term.rhs is None:
                     raise ProblemError(f"The {_numbered(block, j)} is None; expected a function or a number.")
+                if np.shape(term.rhs)[:1] == (n,) != (rows,):
+                    raise ProblemError(
+                        f"The {_numbered(block, j)} in the list is an array, one entry for each of the {n} points; "
+                        f"expected a function or a number. Give one array {shape}: numpy.stack(values, axis=-1)."
+                    )
                 self.problem.check_data(term, rows, _numbered(block, j))
             return _Listed(self.problem, terms, rows)
         if not isinstance(value, np.ndarray | Array):

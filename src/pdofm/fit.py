@@ -13,9 +13,9 @@ from pdofm._types import Key
 from pdofm.assemble import assemble
 from pdofm.collocate import Block, collocate
 from pdofm.errors import FeaturesError, NonlinearError, ProblemError, SolveError
-from pdofm.estimate import estimate_error
+from pdofm.estimate import UNSEEN, estimate_error, undetermined
 from pdofm.evaluate import feature_values
-from pdofm.features import Features, NetworkFeatures, polynomial_degree
+from pdofm.features import Features, NetworkFeatures, check_count, polynomial_degree
 from pdofm.methods import Linear, Method, Newton, Outcome, Setting
 from pdofm.problem import Problem
 from pdofm.sampling import generator
@@ -34,6 +34,9 @@ ROUNDING = 1e-15
 
 VIOLATED = 0.05
 """A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
+
+SATISFIED = 1e-8
+"""Below this fraction of all data nothing is violated."""
 
 
 _LINEAR: WeakSet[Problem] = WeakSet()
@@ -94,6 +97,8 @@ def fit(
     with clock("estimate"):
         unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True, fold=False)
         estimate = estimate_error(features, outcome, unseen, held_out[0].points)
+        free = undetermined(features, outcome, held_out[0].points)
+        estimate = estimate if free <= UNSEEN else max(estimate, 1.0)
     residuals = {
         name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
         for name, rows in outcome.rows.items()
@@ -109,10 +114,12 @@ def fit(
         seconds=clock.seconds,
         steps=outcome.steps,
         finished=outcome.converged,
+        undetermined=free,
     )
     data = _rms(unseen.scales * unseen.right)
     violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    converged, reason = _judge(outcome, estimate, violated, tol, advice(prepared, estimate))
+    remedy = advice(prepared, estimate, max(violated.values()))
+    converged, reason = _judge(outcome, estimate, violated, free, tol, remedy)
     return Solution(problem, features, outcome.coefficients, estimate, converged, reason, stats)
 
 
@@ -132,6 +139,13 @@ class Prepared:
         )
 
 
+def check_problem(caller: str, problem: object) -> None:
+    """Refuse what is not a problem."""
+    if not isinstance(problem, Problem):
+        hint = f"zoo.get({problem!r})" if isinstance(problem, str) else "Problem(…) or zoo.get(…)"
+        raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}. Make one with {hint}.")
+
+
 def prepare(
     caller: str,
     problem: Problem,
@@ -142,9 +156,10 @@ def prepare(
     key: Key,
 ) -> Prepared:
     """Validate what `caller` was given, choose what was not given, and place the points."""
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}.")
+    check_problem(caller, problem)
     seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
+    if isinstance(features, int | np.integer):
+        check_count("features", features)
     if features is None or isinstance(features, int | np.integer):
         features = default_features(problem, features, seeds[0])
     if not isinstance(features, Features):
@@ -167,27 +182,32 @@ def prepare(
     return Prepared(Setting(problem, features, blocks, problem in _LINEAR), boundary, seeds[2])
 
 
-def advice(prepared: Prepared, estimate: float = 0.0) -> str:
+def advice(prepared: Prepared, estimate: float = 0.0, violated: float = 1.0) -> str:
     """What to change where the answer is not good enough: points, if there are fewer than usual, else features, and
-    the problem itself where nothing is solved."""
+    the problem itself where nothing is solved, or where all is satisfied and the answer still uncertain."""
     setting = prepared.setting
     usual, _ = default_counts(setting.problem, setting.features.size)
     inside = len(setting.blocks[0].points)
     if inside < usual / 2:
         return f"use more points: {inside} inside for {setting.features.size} features, usual are {usual} (points=)"
-    return (
-        "use more features, unless the conditions contradict each other or leave the solution undetermined"
-        if estimate > ACCEPTABLE
-        else "use more features"
-    )
+    if estimate <= ACCEPTABLE:
+        return "use more features"
+    if violated < SATISFIED:
+        return "yet all that the problem asks for is satisfied: it leaves the solution undetermined, add a condition"
+    return "use more features, unless the conditions contradict each other or leave the solution undetermined"
 
 
 def _judge(
-    outcome: Outcome, estimate: float, violated: dict[str, float], tol: float | None, remedy: str
+    outcome: Outcome, estimate: float, violated: dict[str, float], free: float, tol: float | None, remedy: str
 ) -> tuple[bool, str]:
     accepted = ACCEPTABLE if tol is None else tol
     if not outcome.converged:
         return False, outcome.reason
+    if free > UNSEEN:
+        return False, (
+            "it is not determined: there are functions that neither the equation nor the conditions see. Add a "
+            "condition, such as a value at a point"
+        )
     if accepted < ROUNDING < estimate:
         return False, (
             f"the estimated relative error is {estimate:.1e}; {accepted:g} is beyond what rounding allows in float64"

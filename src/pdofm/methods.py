@@ -379,6 +379,6 @@ def _verdict(
     if is_last:
         return (
             False,
-            f"not converged in {method.max_steps} steps, the last of which moved the solution by {change:.0e}",
+            f"{method.max_steps} steps did not suffice, the last of which moved the solution by {change:.0e}",
         )
     return None

@@ -97,7 +97,16 @@ def laplacian(u: Function) -> Function:
 
 def dt(u: Function) -> Function:
     """The time derivative ∂u/∂t of ``u(x, t)``."""
-    return _along(u, jnp.ones(()), argument=1)
+    along = _along(u, jnp.ones(()), argument=1)
+
+    def derivative(*args: Array) -> Array:
+        if len(args) < 2:
+            raise ProblemError(
+                "dt(u)(x) has no time. Make the problem on SpaceTime(domain, t0, t1), and write dt(u)(x, t)."
+            )
+        return along(*args)
+
+    return derivative
 
 
 def normal_derivative(u: Function, normal: Float[Array, " d"]) -> Function:

@@ -66,6 +66,11 @@ class Trained:
     history: dict[str, list[float]]
     reason: str
 
+    def __repr__(self) -> str:
+        loss = self.history["loss"]
+        course = f", loss from {loss[0]:.1e} to {loss[-1]:.1e}" if loss else ""
+        return f"Trained {self.features.size} features{course}: {self.reason}"
+
     def network_solution(self, problem: Problem) -> Solution:
         """The network's own solution, with the output layer as trained: what a physics-informed network would answer.
 
@@ -208,7 +213,9 @@ def pretrain(
                 done = int(state.step)
                 count = min(CHUNK, steps - done)
                 samples = draw(count, seeds[1] + done) if fixed is None else fixed
-                state, losses = _train(recipe, count, fixed is not None, rest_cast, state, samples)
+                trained = _train(recipe, count, fixed is not None, rest_cast, state, samples)
+                # An interrupt comes where the steps are waited for: what they changed is taken after that, at once.
+                state, losses = jax.block_until_ready(trained)
                 for name, values in losses.items():
                     taken = np.asarray(values, dtype=np.float64)[: int(state.step) - done]
                     history.setdefault(name, []).extend(taken.tolist())

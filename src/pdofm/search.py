@@ -18,10 +18,11 @@ from jaxtyping import Float
 from pdofm._types import Key
 from pdofm.assemble import entries, left_values, right_values
 from pdofm.collocate import Block, collocate
-from pdofm.errors import PdofmError, ProblemError, SolveError
+from pdofm.errors import PdofmError, SolveError
+from pdofm.estimate import UNSEEN
 from pdofm.evaluate import evaluate_few
 from pdofm.features import Features
-from pdofm.fit import fit
+from pdofm.fit import check_problem, fit
 from pdofm.methods import Method, Newton, fitted
 from pdofm.problem import Problem
 from pdofm.sampling import generator
@@ -60,8 +61,7 @@ class Search:
         max_seconds: float,
         candidates: Sequence[Features] = (),
     ):
-        if not isinstance(problem, Problem):
-            raise ProblemError(f"solve() takes a Problem; got {type(problem).__name__}. Make one with Problem(…).")
+        check_problem("solve", problem)
         if max_features < 1 or not max_seconds >= 0:
             raise SolveError(
                 f"A search needs a budget of at least one feature and no negative time; got max_features="
@@ -75,6 +75,7 @@ class Search:
         self.best: Solution | None = None
         self.last: Solution | None = None
         self.reached = False
+        self._undetermined = 0  # attempts in a row
         self._last: np.ndarray | None = None
         self._held: tuple[Solution, bool] | None = None  # the last answer of `resolved`
         self._best: np.ndarray | None = None
@@ -88,8 +89,13 @@ class Search:
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached or, after one attempt at least, the time is up."""
-        return self.reached or (bool(self.attempts) and self.time_left < 0)
+        """Whether the tolerance is reached, the solution not unique or, after one attempt at least, the time up."""
+        return self.reached or self.undetermined or (bool(self.attempts) and self.time_left < 0)
+
+    @property
+    def undetermined(self) -> bool:
+        """Whether one space after another leaves the solution undetermined."""
+        return self._undetermined > 1
 
     @property
     def resolved(self) -> bool:
@@ -113,6 +119,8 @@ class Search:
         values = evaluate_few(features, found.coefficients[None], self._points)[0]
         change = math.nan if self._last is None else _distance(self._last, values)
         self.last, self._last = found, values
+        free = found.stats.finished and found.stats.undetermined > UNSEEN
+        self._undetermined = self._undetermined + 1 if free else 0
         self.note(space, why, features.size, start, found.stats.rows, found.error_estimate, change)
         if self.reached:  # a policy that goes on does not lose what it has
             return found
@@ -233,6 +241,8 @@ class Search:
         chosen = f"{best.space}, {best.stats.features} features"
         if self.reached:
             reason = f"the tolerance {self.tol:g} is reached by {chosen}"
+        elif self.undetermined and self.last is not None:
+            reason = self.last.reason
         else:
             solved = sum(attempt.rows > 0 for attempt in self.attempts)
             reason = (

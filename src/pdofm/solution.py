@@ -49,7 +49,8 @@ class Stats:
     `held_out` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
     has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method, `finished` says
-    whether that has reached its own goal.
+    whether that has reached its own goal. `undetermined` is the part of a random function that has no effect on the
+    equation and the conditions: rounding, if the solution is unique.
     """
 
     rows: int
@@ -62,6 +63,7 @@ class Stats:
     seconds: dict[str, float]
     steps: list[dict[str, float]]
     finished: bool = True
+    undetermined: float = 0.0
 
 
 @dataclass(frozen=True)

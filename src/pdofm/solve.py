@@ -78,6 +78,11 @@ def solve(
         warnings.warn(
             f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
         )
+    elif not solution.coefficients.any() and not solution(problem.domain.sample(8)).any():
+        warnings.warn(
+            f"The solution of {problem.name!r} is zero, as all of its data are. Was a source or a value forgotten?",
+            stacklevel=2,
+        )
     return solution
 
 

@@ -1,6 +1,6 @@
 """Feature spaces."""
 
-from pdofm.features.base import Features, polynomial_degree
+from pdofm.features.base import Features, check_count, polynomial_degree
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.io import load, save
@@ -25,6 +25,7 @@ __all__ = [
     "RandomFeatures",
     "StretchedPolynomials",
     "TransNet",
+    "check_count",
     "load",
     "polynomial_degree",
     "save",

@@ -48,7 +48,12 @@ def save(path: str | PathLike, features: Features) -> None:
     from pdofm.version import __version__
 
     if not isinstance(features, Features):
-        hint = "Save its .features." if isinstance(getattr(features, "features", None), Features) else ""
+        hint = (
+            "Save its .features, and its .coefficients with numpy.save: jax.vmap(features)(points) @ coefficients are "
+            "its values."
+            if isinstance(getattr(features, "features", None), Features)
+            else ""
+        )
         if isinstance(path, Features):
             hint = "The path comes first: save(path, features)."
         raise FeaturesError(f"save() writes Features; got {type(features).__name__}. {hint}".rstrip())
