@@ -235,6 +235,12 @@ def test_bench_prints_ratios_and_what_they_were_measured_on(twice):
     )
 
 
+def test_the_help_of_bench_names_all_of_them():
+    from pdofm import bench
+
+    assert set(bench.NAMES) <= set(re.findall(r"\w+", cli.BENCHMARKS))
+
+
 def test_bench_writes_json_to_standard_output_and_to_a_file(twice, tmp_path):
     found = run("bench", "lstsq", "--json", "--out", str(tmp_path))
     assert found.exit_code == 0

@@ -150,9 +150,15 @@ def reproduce(
     raise typer.Exit(1 if failures else 0)
 
 
+BENCHMARKS = (
+    "Of assembly, training, lstsq, partition, transfer, start, growth (minutes) and accuracy (a quarter of an hour "
+    "with all other packages); all of them if omitted."
+)
+
+
 @app.command()
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Benchmarks to run; all of them if omitted.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help=BENCHMARKS)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the picture of accuracy.")] = None,
 ) -> None:
