@@ -21,7 +21,7 @@ from pdofm._types import Points
 from pdofm.assemble import System
 from pdofm.evaluate import FEW_POINTS, evaluate_few
 from pdofm.features import Features
-from pdofm.lstsq import EPSILON
+from pdofm.lstsq import EPSILON, Factorization
 from pdofm.methods import Outcome
 
 NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
@@ -32,11 +32,15 @@ SLOWEST_RATE = 0.25
 VANISHING = 1e-6
 """A component below this fraction of all of them counts as zero."""
 
-UNSEEN = 1e-9
-"""A solution is not unique if more of a random function than this has no effect. Rounding alone is below 1e-11."""
+UNSEEN = 1e-4
+"""A solution is not unique if more of a random function than this has no effect. Rounding and a large `rcond` are below
+1e-5 where solutions have digits at all, functions that are free above 1e-3."""
 
 UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
+
+NEGLIGIBLE = 1e-9
+"""Where the condition number times rounding is below this, nothing is left undetermined."""
 
 
 def estimate_error(features: Features, outcome: Outcome, system: System, points: Points) -> float:
@@ -68,16 +72,16 @@ def estimate_error(features: Features, outcome: Outcome, system: System, points:
     return float(np.max(numbers))
 
 
-def undetermined(features: Features, outcome: Outcome, points: Points) -> float:
+def undetermined(features: Features, factored: Factorization, points: Points) -> float:
     """The part of a random function of the space that the equation and the conditions do not see, as a fraction of that
     function's size at some points. It is rounding if the solution is unique: what they do not see is zero everywhere.
     """
-    c, factored = outcome.coefficients, outcome.factorization
-    if factored.rank == c.size and factored.condition * EPSILON < UNSEEN:
+    size = len(factored.scale)
+    if factored.rank == size and factored.condition * EPSILON < NEGLIGIBLE:
         return 0.0
-    some = np.random.default_rng(0).standard_normal(c.size) / factored.scale
+    some = np.random.default_rng(0).standard_normal(size) / factored.scale
     unseen = some - factored.finish(factored.multiply(some))
-    functions = np.stack([some, unseen, np.zeros(c.size)]).reshape(3, *c.shape)
+    functions = np.stack([some, unseen, np.zeros(size)]).reshape(3, features.size, -1)
     whole, part, origin = evaluate_few(features, functions, points[:FEW_POINTS])
     sizes = np.maximum(np.linalg.norm(whole - origin, axis=0), np.finfo(float).tiny)
     return float(np.max(np.linalg.norm(part - origin, axis=0) / sizes))

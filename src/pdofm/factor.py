@@ -19,9 +19,10 @@ from pdofm._types import Key, Matrix, Points
 from pdofm.assemble import System, check_finite, data_name, entries, right_values
 from pdofm.collocate import Block, spread
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
+from pdofm.estimate import UNSEEN, undetermined
 from pdofm.evaluate import Coefficients
 from pdofm.features import Features
-from pdofm.fit import ACCEPTABLE, Clock, Prepared, advice, prepare
+from pdofm.fit import ACCEPTABLE, NOT_DETERMINED, Clock, Prepared, advice, prepare
 from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
@@ -54,6 +55,7 @@ class FactorStats:
     rank: int
     condition: float
     seconds: dict[str, float]
+    undetermined: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +181,11 @@ class Solver:
         if not self.setting.is_affine:
             largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
             _check_linear(self.setting, self.system, largest)
-        many = Solutions(self.problem, self.features, shaped, residuals, held_out, residuals <= ACCEPTABLE)
-        _warn(many, advice(self.prepared))
+        determined = self.stats.undetermined <= UNSEEN
+        converged = (residuals <= ACCEPTABLE) & determined
+        many = Solutions(self.problem, self.features, shaped, residuals, held_out, converged)
+        if determined:  # else `factor` has said so
+            _warn(many, advice(self.prepared))
         return many
 
     def __repr__(self) -> str:
@@ -349,8 +354,14 @@ def factor(
         rank=factorization.rank,
         condition=factorization.condition,
         seconds=clock.seconds,
+        undetermined=undetermined(setting.features, factorization, setting.blocks[0].points),
     )
-
+    if stats.undetermined > UNSEEN:
+        warnings.warn(
+            f"Solutions of {problem.name!r} are {NOT_DETERMINED}; {advice(prepared, free=stats.undetermined)}.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     return Solver(prepared, system, factorization, stats)
 
 

@@ -35,6 +35,8 @@ ROUNDING = 1e-15
 VIOLATED = 0.05
 """A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
 
+NOT_DETERMINED = "not determined: there are functions that neither the equation nor the conditions see at the points"
+
 SATISFIED = 1e-8
 """Below this fraction of all data nothing is violated."""
 
@@ -97,8 +99,8 @@ def fit(
     with clock("estimate"):
         unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True, fold=False)
         estimate = estimate_error(features, outcome, unseen, held_out[0].points)
-        free = undetermined(features, outcome, held_out[0].points)
-        estimate = estimate if free <= UNSEEN else max(estimate, 1.0)
+        free = undetermined(features, outcome.factorization, held_out[0].points)
+        estimate = max(estimate, free if free <= UNSEEN else 1.0)
     residuals = {
         name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
         for name, rows in outcome.rows.items()
@@ -118,7 +120,7 @@ def fit(
     )
     data = _rms(unseen.scales * unseen.right)
     violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    remedy = advice(prepared, estimate, max(violated.values()))
+    remedy = advice(prepared, estimate, max(violated.values()), free)
     converged, reason = _judge(outcome, estimate, violated, free, tol, remedy)
     return Solution(problem, features, outcome.coefficients, estimate, converged, reason, stats)
 
@@ -182,7 +184,7 @@ def prepare(
     return Prepared(Setting(problem, features, blocks, problem in _LINEAR), boundary, seeds[2])
 
 
-def advice(prepared: Prepared, estimate: float = 0.0, violated: float = 1.0) -> str:
+def advice(prepared: Prepared, estimate: float = 0.0, violated: float = 1.0, free: float = 0.0) -> str:
     """What to change where the answer is not good enough: points, if there are fewer than usual, else features, and
     the problem itself where nothing is solved, or where all is satisfied and the answer still uncertain."""
     setting = prepared.setting
@@ -190,6 +192,8 @@ def advice(prepared: Prepared, estimate: float = 0.0, violated: float = 1.0) -> 
     inside = len(setting.blocks[0].points)
     if inside < usual / 2:
         return f"use more points: {inside} inside for {setting.features.size} features, usual are {usual} (points=)"
+    if free > UNSEEN:
+        return "add a condition, such as a value at a point, or points"
     if estimate <= ACCEPTABLE:
         return "use more features"
     if violated < SATISFIED:
@@ -204,10 +208,7 @@ def _judge(
     if not outcome.converged:
         return False, outcome.reason
     if free > UNSEEN:
-        return False, (
-            "it is not determined: there are functions that neither the equation nor the conditions see. Add a "
-            "condition, such as a value at a point"
-        )
+        return False, f"it is {NOT_DETERMINED}; {remedy}"
     if accepted < ROUNDING < estimate:
         return False, (
             f"the estimated relative error is {estimate:.1e}; {accepted:g} is beyond what rounding allows in float64"

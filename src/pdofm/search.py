@@ -241,8 +241,8 @@ class Search:
         chosen = f"{best.space}, {best.stats.features} features"
         if self.reached:
             reason = f"the tolerance {self.tol:g} is reached by {chosen}"
-        elif self.undetermined and self.last is not None:
-            reason = self.last.reason
+        elif self.undetermined and best.stats.undetermined > UNSEEN:
+            reason = best.reason
         else:
             solved = sum(attempt.rows > 0 for attempt in self.attempts)
             reason = (
