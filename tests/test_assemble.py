@@ -11,9 +11,9 @@ import pytest
 import pdofm as pf
 from pdofm import assemble as module
 from pdofm import evaluate as evaluation
-from pdofm.assemble import assemble, assemble_together
+from pdofm.assemble import Memory, assemble, left_values
 from pdofm.collocate import Block, collocate, thinned, with_equation
-from pdofm.evaluate import bucket, evaluate
+from pdofm.evaluate import evaluate, evaluate_all
 from pdofm.features import Features
 from pdofm.linearity import is_affine, nonlinear_terms
 from pdofm.problem import Problem
@@ -33,12 +33,11 @@ def system_at(
     c: np.ndarray | None = None,
     interior: int = 9,
     boundary: int = 8,
-    probed: int = 0,
 ):
     blocks = collocate(problem, interior, boundary, key=1)
     if c is None:
         c = np.zeros((features.size, problem.layout.components))
-    return blocks, assemble(problem.layout, features, blocks, c, probed=probed)
+    return blocks, assemble(problem.layout, features, blocks, c)
 
 
 @cache
@@ -228,7 +227,7 @@ def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
     features = network(problem.domain)
     c = coefficients(problem, features, seed)
     _, whole = system_at(problem, features, c, interior=150, boundary=90)
-    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
     _, chunked = system_at(problem, features, c, interior=150, boundary=90)
     assert chunked.rows == whole.rows
     for name in ("A", "left", "right", "scales"):
@@ -297,18 +296,44 @@ def test_with_folding_the_memory_does_not_grow_with_the_rows(monkeypatch):
     assert solution.errors().relative_l2 < 1e-8
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 2**21])
-def test_systems_at_several_points_are_those_of_each(chunk_bytes, monkeypatch, seed):
-    monkeypatch.setattr(evaluation, "CHUNK_BYTES", chunk_bytes)  # 64 points at a time, or all of them
-    problem = pf.zoo.get("kovasznay")
-    features = network(problem.domain)
-    c = np.random.default_rng(seed).standard_normal((features.size, 3))
-    sets = [collocate(problem, n, 20, sampling="random", key=seed + n) for n in (70, 33)]
-    for together, blocks in zip(assemble_together(problem.layout, features, sets, c), sets, strict=True):
-        alone = assemble(problem.layout, features, blocks, c)
-        assert together.rows == alone.rows
+@pytest.mark.parametrize("name", ["kovasznay", "wave-periodic", "elasticity"])
+def test_left_sides_alone_are_those_of_the_system(name, seed):
+    problem = pf.zoo.get(name)
+    features = pf.Chebyshev(problem.domain, 21)
+    c = np.random.default_rng(seed).standard_normal((21, problem.layout.components))
+    blocks = collocate(problem, 70, 20)
+    system = assemble(problem.layout, features, blocks, c)
+    for block in blocks:
+        left = left_values(problem.layout, features, block, c)
+        expected = system.left[system.rows[block.term.name]]
+        np.testing.assert_allclose(left.reshape(-1), expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
+
+
+def test_derivatives_that_are_remembered_give_the_same_system(seed):
+    problem, features = pf.zoo.get("kovasznay"), network()
+    features = features.on(problem.domain)
+    memory = Memory().iterating()
+    blocks = collocate(problem, 50, 20)
+    for c in np.random.default_rng(seed).standard_normal((2, features.size, 3)):
+        found = assemble(problem.layout, features, blocks, c, memory=memory)
+        expected = assemble(problem.layout, features, blocks, c)
         for name in ("A", "left", "right", "scales"):
-            np.testing.assert_allclose(getattr(together, name), getattr(alone, name), rtol=1e-12, atol=1e-13)
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+def test_right_sides_are_evaluated_only_at_points_that_are_new(monkeypatch):
+    problem = pf.zoo.get("poisson-square")
+    evaluated = []
+    from pdofm import right
+
+    original = right.right_values
+    monkeypatch.setattr(right, "right_values", lambda *a, **o: evaluated.append(len(a[1].points)) or original(*a, **o))
+    memory = right.RightSides()
+    for n in (64, 256, 128, 256):
+        block = collocate(problem, n, 8, key=3)[0]
+        found = memory(problem.layout, block, 1, "fitted")
+        np.testing.assert_array_equal(found, original(problem.layout, block, 1))
+    assert evaluated == [64, 192]
 
 
 def test_a_linear_system_moves_from_zero_to_any_coefficients(seed):
@@ -332,26 +357,14 @@ def test_points_that_are_held_out_are_never_folded(monkeypatch):
     assert pf.solve(problem, pf.Chebyshev(BOX, degree=12)).errors().relative_l2 < 1e-6
 
 
-def test_no_chunk_is_larger_than_asked_for(monkeypatch):
-    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 2**20)
-    slices = list(evaluation.chunks(5000, 8 * 1000))
-    assert [s.start for s, _ in slices] == [0, *[s.stop for s, _ in slices][:-1]]
-    assert slices[-1][0].stop == 5000
-    assert all(s.stop - s.start <= size and size * 8 * 1000 <= 2**20 for s, size in slices)
-
-
-def test_chunks_are_padded_by_little():
-    for n in (1, 63, 64, 1050, 5000):
-        assert sum(size for _, size in evaluation.chunks(n, 8 * 210)) <= max(1.25 * n, n + 16 * 6)
-
-
 @pytest.mark.parametrize("n", [1, 256, 700])
-def test_a_few_functions_are_evaluated_as_many_are(n, seed):
+def test_several_functions_are_evaluated_as_each_of_them_is(n, seed):
     features = network()
     c = np.random.default_rng(seed).standard_normal((4, features.size, 2))
     points = BOX.sample(n, "random")
-    found, expected = (f(features, c, points) for f in (evaluation.evaluate_few, evaluation.evaluate_all))
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+    found = evaluate_all(features, c, points)
+    for each, coefficients in zip(found, c, strict=True):
+        np.testing.assert_allclose(each, evaluate(features, coefficients, points), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [1, 64, 65, 300])
@@ -366,22 +379,6 @@ def test_evaluate_is_the_sum_of_coefficients_times_features(n, monkeypatch, seed
 
 def test_evaluate_of_no_points_is_empty():
     assert evaluate(network(), np.ones((6, 2)), np.zeros((0, 2))).shape == (0, 2)
-
-
-def test_a_bucket_holds_n_and_wastes_less_than_a_quarter():
-    for n in range(1, 5000):
-        assert n <= bucket(n) < max(1.25 * n, n + 1)
-
-
-def test_buckets_never_shrink_and_are_their_own_bucket():
-    sizes = [bucket(n) for n in range(1, 5000)]
-    assert sizes == sorted(sizes)
-    assert all(bucket(size) == size for size in sizes)
-
-
-@pytest.mark.parametrize("power", [4, 7, 11])
-def test_there_are_four_buckets_per_power_of_two(power):
-    assert len({bucket(n) for n in range(2**power + 1, 2 ** (power + 1) + 1)}) == 4
 
 
 # ---- points
@@ -429,8 +426,7 @@ def test_a_thinned_block_keeps_points_with_their_normals():
 
 def found_nonlinear(problem: Problem) -> list[str]:
     features = network(problem.domain, width=20)
-    blocks, system = system_at(problem, features, interior=20, boundary=20, probed=64)
-    return nonlinear_terms(problem.layout, features, blocks, system, np.zeros((20, problem.layout.components)))
+    return nonlinear_terms(problem.layout, features, collocate(problem, 20, 20))
 
 
 LINEAR = {
@@ -491,18 +487,6 @@ def test_an_operator_is_affine_if_it_is_written_so(operator, affine):
     problem = Problem(BOX, operator, 0.0, [pf.Dirichlet(0.0)])
     (block, *_) = collocate(problem, 9, 8)
     assert is_affine(problem.layout, block) == affine
-
-
-def test_products_that_several_derivatives_need_are_computed_once():
-    """Of a residual network of depth two the Laplacian in the plane takes one product with the first matrix and with
-    the second one as many as there are derivatives: the values, two first and two second ones."""
-    n, width = 64, 400
-    features, problem = network(width=width), Problem(BOX, lambda u, x: pf.laplacian(u)(x), 0.0, [pf.Dirichlet(0.0)])
-    block = collocate(problem, n, 8)[0]
-    zero = np.zeros((width, 1))
-    compiled = module._linearise.lower(block.term.lhs, problem.layout, features, zero, block.points, block.normals)
-    analysis = compiled.compile().cost_analysis()
-    assert 6 < analysis["flops"] / (2 * n * width**2) < 7
 
 
 def test_exactly_the_nonlinear_terms_are_named():

@@ -2,17 +2,22 @@
 
 import json
 import math
+import sys
+from types import ModuleType
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import pdofm as pf
-from pdofm import bench
-from pdofm.bench import accuracy, contest, growth, phases
+from pdofm import bench, cli
+from pdofm.bench import accuracy, contest, growth, phases, start
 from pdofm.bench.accuracy import Run, cheapest, compare
 from pdofm.bench.contenders import PROBLEMS, Level, coordinates, kovasznay_velocity, swelling
 from pdofm.bench.contenders import pdofm as ours
+from pdofm.bench.process import ask, failed
+from pdofm.bench.start import covered, first_solve
 from pdofm.bench.timing import Row, median_seconds
 from pdofm.errors import UnknownNameError
 
@@ -45,6 +50,14 @@ def test_a_report_can_be_written_as_json():
     assert written["rows"][0]["ratio"] == 0.5
     assert written["runs"][0]["error"] == 1e-9
     assert {"python", "cores", "jax", "pdofm"} <= written["machine"].keys()
+
+
+def test_the_table_has_dashes_for_what_could_not_be_measured(monkeypatch):
+    rows = [failed("lstsq", "case", "failed, signal 6 (SIGABRT)"), Row("lstsq", "count", "", 7.0, math.nan, "")]
+    monkeypatch.setitem(bench.BENCHES, "lstsq", lambda: rows)
+    lines = CliRunner().invoke(cli.app, ["bench", "lstsq"], env={"COLUMNS": "120"}).stdout.splitlines()
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│ lstsq" in line]
+    assert cells == [["lstsq", "case", "–", "–", "failed, signal 6 (SIGABRT)"], ["lstsq", "count", "7", "–", ""]]
 
 
 # ---- what is compared is the same
@@ -139,8 +152,16 @@ def test_where_this_package_does_not_reach_the_target_the_table_says_so():
     assert math.isnan(row.ratio)
 
 
-def test_the_picture_of_a_contest_is_written(tmp_path):
-    bench.plot(RUNS, tmp_path / "accuracy.png")
+def test_where_this_package_has_measured_nothing_the_table_says_so():
+    (row,) = compare([RUNS[2]])
+    assert "not measured" in row.case
+    assert "NGSolve" in row.against
+    assert math.isnan(row.ratio)
+
+
+@pytest.mark.parametrize("runs", [RUNS, RUNS[2:], [*RUNS, Run("NGSolve", "kovasznay", "order 8", 0.1, 1e-9)]])
+def test_the_picture_of_a_contest_is_written_even_if_some_are_missing(runs, tmp_path):
+    bench.plot(runs, tmp_path / "accuracy.png")
     assert (tmp_path / "accuracy.png").stat().st_size > 5000
 
 
@@ -152,6 +173,142 @@ def test_a_package_that_is_not_installed_is_left_out(monkeypatch):
 
     monkeypatch.setattr(accuracy, "version", missing)
     assert accuracy.installed() == {"pdofm": {"pdofm": "1.0", "jax": "1.0"}}
+
+
+# ---- contenders that fail
+
+
+FAKE = """
+import os, sys, time
+name = sys.argv[1]
+if name == "garbage":
+    print("no licence found")
+elif name == "hangs":
+    print('{"level": "first", "seconds": 1.0, "error": 0.5}', flush=True)
+    time.sleep(60)
+elif name == "incomplete":
+    print('{"level": "first", "seconds": 1.0, "error": 0.5}')
+else:
+    from types import ModuleType
+    import pdofm as pf
+    from pdofm.bench import contest
+    from pdofm.bench.contenders import Level
+    fake = sys.modules["pdofm.bench.contenders." + name] = ModuleType(name)
+    def solve():
+        os.system("echo printed by compiled code")
+        return pf.zoo.get(sys.argv[2]).exact_values
+    end = os.abort if name == "aborts" else solve
+    fake.levels = lambda problem: [Level("first", solve, 1), Level("second", end, 1)]
+    contest.main(*sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def contenders(monkeypatch, tmp_path):
+    """Makes a contest on one problem of contenders that `FAKE` plays."""
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE)
+
+    def enter(*names: str) -> None:
+        for name in names:
+            module = ModuleType(name)
+            module.PACKAGES, module.ENVIRONMENT = (), {}
+            monkeypatch.setitem(sys.modules, f"pdofm.bench.contenders.{name}", module)
+        monkeypatch.setattr(accuracy, "CONTEST", (str(script),))
+        monkeypatch.setattr(accuracy, "PROBLEMS", ("poisson-1d",))
+        monkeypatch.setattr(accuracy, "CONTENDERS", {name: name.title() for name in names})
+
+    return enter
+
+
+def test_a_contender_that_crashes_loses_its_row_and_keeps_the_levels_before(contenders):
+    contenders("aborts", "talks")
+    runs, (row,) = accuracy.race()
+    assert [(run.contender, run.level) for run in runs] == [
+        ("Aborts", "first"),
+        ("Talks", "first"),
+        ("Talks", "second"),
+    ]
+    assert all(run.error == 0 for run in runs)
+    assert (row.case, row.against) == ("poisson-1d", "Aborts: failed, signal 6 (SIGABRT)")
+    assert math.isnan(row.value)
+    assert math.isnan(row.ratio)
+
+
+def test_output_that_is_no_json_or_ends_early_is_a_failure(contenders):
+    contenders("garbage", "incomplete")
+    runs, (garbage, incomplete) = accuracy.race()
+    assert [run.contender for run in runs] == ["Incomplete"]
+    assert garbage.against == "Garbage: failed, output is not JSON: 'no licence found'"
+    assert incomplete.against == "Incomplete: failed, ended before it had finished"
+
+
+def test_a_contender_that_hangs_is_stopped_and_keeps_the_levels_before(contenders):
+    contenders("hangs")
+    (run,), (row,) = accuracy.race(limit=2.0)
+    assert run == Run("Hangs", "poisson-1d", "first", 1.0, 0.5)
+    assert row.against == "Hangs: failed, still running after 2 s"
+
+
+def test_extra_sources_that_fail_are_rows_of_the_table(contenders, monkeypatch):
+    contenders("pdofm", "ngsolve")
+    monkeypatch.setattr(accuracy, "CONTEST", ("-c", "raise ValueError('no mesh')"))
+    rows = accuracy.extra_sources()
+    assert [row.against for row in rows] == [
+        f"{name}: failed, exit code 1: ValueError: no mesh" for name in ("Pdofm", "Ngsolve")
+    ]
+
+
+def test_failures_are_in_the_report_and_need_no_runs(contenders):
+    contenders("garbage")
+    report = bench.run(["accuracy"])
+    assert report.runs == []
+    (row,) = report.as_json()["rows"]
+    assert "Garbage: failed" in row["against"]
+
+
+# ---- new processes
+
+
+def test_a_process_answers_with_the_values_of_its_lines():
+    answer = ask("-c", "print(1); print('[2, 3]')")
+    assert answer.lines == [1, [2, 3]]
+    assert answer.failure == ""
+    assert answer.seconds > 0
+
+
+def test_the_last_words_of_a_process_that_fails_are_part_of_its_failure_and_all_are_passed_on(capsys):
+    answer = ask("-c", "import sys; print(1); print('first', file=sys.stderr); sys.exit('last')")
+    assert answer.lines == [1]
+    assert answer.failure == "failed, exit code 1: last"
+    assert math.isnan(answer.seconds)
+    assert capsys.readouterr().err == "first\nlast\n"
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [([], 0.0), ([(0.0, 1.0), (2.0, 3.0)], 2.0), ([(1.0, 2.0), (0.0, 4.0)], 4.0), ([(0.0, 2.0), (1.0, 3.0)], 3.0)],
+    ids=["none", "apart", "nested", "overlapping"],
+)
+def test_nested_and_overlapping_spans_count_once(spans, seconds):
+    assert covered(spans) == seconds
+
+
+def test_the_first_solve_of_a_problem_is_measured_in_a_new_process():
+    rows = {row.case.removeprefix("poisson-1d: "): row for row in first_solve("poisson-1d")}
+    assert list(rows) == ["import pdofm", "first solve", "tracing and compiling", "functions compiled"]
+    assert 0 < rows["tracing and compiling"].value < rows["first solve"].value
+    assert rows["first solve"].ratio > 1
+    assert rows["functions compiled"].value >= 1
+    assert rows["functions compiled"].unit == ""
+
+
+def test_a_problem_whose_process_fails_is_a_row_of_the_table(monkeypatch):
+    monkeypatch.setattr(start, "CHILD", "import os; os.abort()")
+    (row,) = first_solve("poisson-1d")
+    assert row.case == "poisson-1d: first solve"
+    assert row.against == "failed, signal 6 (SIGABRT)"
+    assert math.isnan(row.ratio)
 
 
 # ---- growth

@@ -14,12 +14,14 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *("version", "_types", "errors", "sobol", "sampling", "operators", "metrics"),
-    *("domain", "terms", "conditions", "problem"),
+    *("version", "_types", "errors", "sobol", "sampling", "operators", "metrics", "batches", "jets"),
+    *("domain", "terms", "symbol", "jumps", "conditions", "problem"),
     *(
         "lstsq",
         "features",
         "collocate",
+        "right",
+        "direct",
         "evaluate",
         "assemble",
         "linearity",

@@ -16,6 +16,9 @@ Points = Float[np.ndarray, "n d"]
 
 Normals = Float[np.ndarray, "n d"]
 
+SpaceNormals = Float[np.ndarray, "n s"]
+"""Normals at points, without a component in time."""
+
 Mask = Bool[np.ndarray, " n"]
 
 Matrix = Float[np.ndarray, "rows cols"]

@@ -4,63 +4,46 @@ One mechanism serves linear and nonlinear problems. At coefficients c the left s
 
     lhs(c + δ) ≈ lhs(c) + J δ,      J = d lhs / d c,
 
-one row of J per point and entry. Reverse mode over c, forward mode inside the operators: with u(z) = Σ cⱼ φⱼ(z) every
-derivative of u is a contraction of c with the same derivative of all features, so that J costs one forward pass of the
-features, whatever their number.
+one row of J per point and entry. Two things that know nothing of each other meet in a row: the symbol of the term,
+G_α = ∂ lhs / ∂(∂^α u), and the derivatives of the features,
+
+    J[(i, k), (j, c)] = Σ_α G[i, k, α, c] ∂^α φ_j(x_i).
+
+Left sides that look at u at other points, too, are differentiated with respect to the coefficients (see `direct`).
 """
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jaxtyping import Float, Int
 
-from pdofm._types import Points, Vector
-from pdofm.collocate import Block, spread
+from pdofm import direct
+from pdofm._types import Points, SpaceNormals, Vector
+from pdofm.batches import slices
+from pdofm.collocate import Block
+from pdofm.direct import Coefficients
 from pdofm.errors import ProblemError
-from pdofm.evaluate import Coefficients, bucket, chunks, largest_chunk, padded, pieces
+from pdofm.evaluate import derivatives
 from pdofm.features import Features
+from pdofm.jets import Index
 from pdofm.lstsq import Folding
-from pdofm.problem import RightSide
-from pdofm.terms import Layout, LeftSide, Term
+from pdofm.right import RightSides
+from pdofm.symbol import Linearisation, Symbol, symbol_of
+from pdofm.terms import Layout, LeftSide, sides
 
 LARGEST_MATRIX = 2**28
 """Bytes. Larger matrices are not kept in memory where the triangle will do."""
 
-PROBED = 256
-"""At so many points of every term it is tried whether the problem is linear; left sides are evaluated as many at a
-time."""
+CHUNK_BYTES = 2**22
+"""Size of the derivatives of features that are contracted at once; a cache holds them."""
 
-AHEAD = 2
-"""Evaluations that are begun before the results of one are used."""
+LEFT_SIDES = 4096
+"""Points at which left sides alone are evaluated at once."""
 
-TILE = 64
-"""Rows that are transposed at once."""
-
-
-@dataclass(frozen=True, eq=False)
-class Probe:
-    """Some points of a block and the gradients of the left side there, component by component."""
-
-    points: Int[np.ndarray, " p"]
-    gradients: Float[np.ndarray, "p k C m"]
-
-    @classmethod
-    def of(cls, count: int, n: int, k: int, components: int, size: int) -> "Probe":
-        """Up to `count` points that are spread over a block of n, their gradients still unknown."""
-        points = spread(n, count)
-        return cls(points, np.empty((len(points), k, components, size)))
-
-    def take(self, here: slice, gradient: Float[np.ndarray, "n k C m"]) -> None:
-        """Keep the gradients of a chunk that belong to it."""
-        mine = slice(*np.searchsorted(self.points, (here.start, here.stop)))
-        self.gradients[mine] = gradient[self.points[mine] - here.start]
+REMEMBERED = 2**28
+"""Bytes of derivatives of features that are kept for the next step of an iteration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +63,6 @@ class System:
     right: Vector
     scales: Vector
     rows: dict[str, slice]
-    probes: dict[str, Probe]
     folded: Float[np.ndarray, " n"] | None = None
     unseen: "System | None" = None
 
@@ -99,182 +81,216 @@ class System:
         return self.b if self.folded is None else self.folded
 
 
-@partial(jax.jit, static_argnames=("lhs", "layout"))
-def _linearise(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array):
-    """Left sides (n, k), their gradients (n, k, C, m), component by component so that the long axis comes last, and
-    the norms of these (n, k)."""
-
-    def at(z: Array, normal: Array):
-        def left(c: Array):
-            u = layout.fields(lambda y: features.combine(y, c.T))
-            last = layout.fields(lambda y: features.combine(y, jax.lax.stop_gradient(c.T)))
-            value = lhs(u, last, layout.arguments(z), normal)
-            return value, value
-
-        gradient, value = jax.jacrev(left, has_aux=True)(coefficients.T)
-        return value, gradient, jnp.sqrt(jnp.sum(gradient**2, axis=(1, 2)))
-
-    return jax.vmap(at)(points, normals)
-
-
 def entries(layout: Layout, block: Block) -> int:
     """Number of rows per point."""
-    return _entries(block.term.lhs, layout, block.points.shape[1], block.normals.shape[1])
+    return _symbol(layout, block.term.lhs, block).entries
 
 
-@lru_cache(maxsize=256)
-def _entries(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> int:
-    def left(z: Array, normal: Array) -> Array:
-        u = layout.fields(lambda y: jnp.sum(y) * jnp.ones(layout.components))
-        return lhs(u, u, layout.arguments(z), normal)
-
-    shapes = [jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, space_dim)]
-    return jax.eval_shape(left, *shapes).shape[0]
+def _symbol(layout: Layout, lhs: LeftSide, block: Block) -> Symbol:
+    return symbol_of(lhs, layout, block.points.shape[1], block.normals.shape[1])
 
 
-def _right(right_side: RightSide, layout: Layout, points: Array | np.ndarray, normals: Array | np.ndarray) -> Array:
-    return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
+@dataclass
+class Memory:
+    """What does not change while a problem is solved again: right sides at points, and, with `jets`, the derivatives of
+    the features at the points of an iteration."""
+
+    right_sides: RightSides = field(default_factory=RightSides)
+    jets: dict[Any, np.ndarray] | None = None
+    bytes: int = 0
+
+    def iterating(self) -> "Memory":
+        """The same for an iteration in one space."""
+        return Memory(self.right_sides, {})
+
+    def derivatives(self, features: Features, points: Points, which: tuple[Index, ...]) -> np.ndarray:
+        """The derivatives of the features at points."""
+        if self.jets is None:
+            return features.jets(points, which)
+        key = (points.tobytes(), which)
+        if key not in self.jets:
+            found = features.jets(points, which)
+            if self.bytes + found.nbytes > REMEMBERED:
+                return found
+            self.jets[key], self.bytes = found, self.bytes + found.nbytes
+        return self.jets[key]
 
 
-_right_compiled = jax.jit(_right, static_argnames=("right_side", "layout"))
+JetOf = Callable[[tuple[Index, ...]], np.ndarray | None]
+"""The derivatives of a function at the points of a side; None if they are all zero."""
 
 
-def right_values(
-    layout: Layout, block: Block, columns: int, *, what: str | None = None, compiled: bool = True
-) -> Float[np.ndarray, "n k"]:
-    """The right side of a block at its points; `what` names it in messages.
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One of the local left sides that a term consists of, at some points."""
 
-    To compile pays for a function that is met again, not for one of a thousand that are evaluated once.
-    """
-    size = bucket(len(block.points))
-    values = (_right_compiled if compiled else _right)(
-        block.right_side, layout, padded(block.points, size), padded(block.normals, size)
-    )
-    values = np.asarray(values)[: len(block.points)]
-    check_finite(values, data_name(block.term) if what is None else what, block.points)
-    return np.broadcast_to(values, (len(values), columns))
+    sign: float
+    symbol: Symbol
+    points: Points
+    normals: SpaceNormals
+
+    def linearise(self, jet_of: JetOf) -> "_Local | None":
+        """The left side of a function, linearised; None if its jet does not determine it."""
+        symbol, at = self.symbol, (self.points, self.normals)
+        if not symbol.is_computable:
+            return None
+        which = () if symbol.is_affine else symbol.indices(*at)
+        found = symbol.linearise(*at, jet_of(which) if which else None)
+        if found is None:
+            return None
+        # The derivatives whose coefficient is not zero everywhere.
+        used = np.flatnonzero(np.any(found.coefficients[: 1 if found.is_constant else None] != 0, axis=(0, 1, 3)))
+        local = _Local(found, used, found.left)
+        jet = jet_of(local.which) if symbol.is_affine else None
+        if jet is None:
+            return local
+        return replace(local, left=found.left + np.einsum("nkac,anc->nk", found.coefficients[:, :, used], jet))
 
 
-def data_name(term: Term) -> str:
-    """What the right side of a term is called in messages."""
-    return "source" if term.on is None else f"value of condition {term.name!r}"
+@dataclass(frozen=True, eq=False)
+class _Local:
+    """A local left side, linearised: its symbol, the numbers of the derivatives in it, and its values."""
+
+    symbol: Linearisation
+    used: Int[np.ndarray, " a"]
+    left: Float[np.ndarray, "n k"]
+
+    @property
+    def which(self) -> tuple[Index, ...]:
+        """The derivatives that it depends on."""
+        return tuple(self.symbol.indices[i] for i in self.used)
 
 
-def check_finite(
-    values: Float[np.ndarray, "n k"],
-    what: str,
-    points: Points,
-    remedy: str = "Check the function there, or use other points.",
-) -> None:
-    """Refuse data that are not finite, and say where."""
-    if not np.isfinite(values).all():
-        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-        raise ProblemError(
-            f"The {what} is not finite at {len(bad)} of {len(values)} points, for instance {values[bad[0]].tolist()} "
-            f"at {points[bad[0]].tolist()}. {remedy}"
-        )
+def _sides(layout: Layout, block: Block) -> list[_Side]:
+    return [
+        _Side(sign, _symbol(layout, lhs, block), block.points + shift, block.normals)
+        for sign, shift, lhs in sides(block.term.lhs, block.points.shape[1])
+    ]
+
+
+class _Gradients:
+    """The derivatives of left sides at n points with respect to the coefficients, one (m, n) array per entry of the
+    left side and component; None where nothing depends on that component."""
+
+    def __init__(self, k: int, components: int):
+        self.parts: list[list[np.ndarray | None]] = [[None] * components for _ in range(k)]
+
+    def add(self, sign: float, local: _Local, jets: Float[np.ndarray, "a n m"]) -> None:
+        """Contract a symbol with the derivatives of the features."""
+        by_feature = np.swapaxes(jets, 1, 2)
+        buffer = np.empty(by_feature.shape[1:])
+        symbol = sign * local.symbol.coefficients[: 1 if local.symbol.is_constant else None, :, local.used]
+        for k, of_entry in enumerate(self.parts):
+            for c in range(len(of_entry)):
+                for derivative, factor in zip(by_feature, symbol[:, k, :, c].T, strict=True):
+                    if not factor.any():
+                        continue
+                    total = of_entry[c]
+                    if total is None:
+                        of_entry[c] = derivative * factor
+                    else:
+                        np.multiply(derivative, factor, out=buffer)
+                        total += buffer
+
+    def norms(self, n: int) -> Float[np.ndarray, "n k"]:
+        """The norm of each row."""
+        found = np.zeros((n, len(self.parts)))
+        for k, of_entry in enumerate(self.parts):
+            for part in of_entry:
+                if part is not None:
+                    found[:, k] += np.einsum("mn,mn->n", part, part)
+        return np.sqrt(found)
+
+    def write(self, out: Float[np.ndarray, "rows columns"], scales: Float[np.ndarray, "n k"]) -> None:
+        """The scaled rows, into an array in Fortran order: in its columns the points run fastest, as they do here."""
+        n, components = len(scales), len(self.parts[0])
+        by_feature = out.T.reshape(-1, components, n, len(self.parts))
+        for k, of_entry in enumerate(self.parts):
+            for c, part in enumerate(of_entry):
+                if part is None:
+                    by_feature[:, c, :, k] = 0.0
+                else:
+                    np.multiply(part, scales[:, k], out=by_feature[:, c, :, k])
+
+
+def _locally(
+    layout: Layout, features: Features, block: Block, c: Coefficients, memory: Memory
+) -> tuple[Float[np.ndarray, "n k"], _Gradients] | None:
+    """Left sides and their gradients at the points of a block, from symbols and jets; None if the jet of u does not
+    determine them."""
+    k = entries(layout, block)
+    left, gradients = np.zeros((len(block.points), k)), _Gradients(k, c.shape[1])
+    for side in _sides(layout, block):
+        jets: dict[tuple[Index, ...], np.ndarray] = {}
+
+        def jet_of(which: tuple[Index, ...], side: _Side = side, jets: dict = jets) -> np.ndarray | None:
+            jets[which] = memory.derivatives(features, side.points, which)
+            lifting = features.lifting(side.points, which, c.shape[1])
+            if lifting is None:
+                return jets[which] @ c if c.any() else None
+            return jets[which] @ c + lifting
+
+        local = side.linearise(jet_of)
+        if local is None:
+            return None
+        left += side.sign * local.left
+        if not jets:
+            jet_of(local.which)
+        ((which, found),) = jets.items()
+        gradients.add(side.sign, local, found if which == local.which else found[local.used])
+    return left, gradients
+
+
+def _directly(
+    layout: Layout, features: Features, block: Block, c: Coefficients
+) -> tuple[Float[np.ndarray, "n k"], _Gradients]:
+    """The same by differentiation with respect to the coefficients."""
+    left, found = direct.linearise(block.term.lhs, layout, features, c, block.points, block.normals)
+    gradients = _Gradients(left.shape[1], c.shape[1])
+    gradients.parts = [[found[:, k, j].T for j in range(c.shape[1])] for k in range(left.shape[1])]
+    return left, gradients
 
 
 class _Rows:
     """The rows of some blocks, all stacked, as they come."""
 
-    def __init__(
-        self, blocks: Sequence[Block], counts: Sequence[int], shape: tuple[int, int], *, fold: bool, probed: int
-    ):
-        size, components = shape
-        total, columns = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True)), size * components
+    def __init__(self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool):
+        total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
         worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
         self.folding = Folding(columns) if fold and worthwhile else None
         # Fortran order, so that LAPACK factors it in place.
         self.A = np.empty((total if self.folding is None else 0, columns), order="F")
         self.left, self.right, self.scales = (np.empty(total) for _ in range(3))
         self.rows: dict[str, slice] = {}
-        self.probes: dict[str, Probe] = {}
         start = 0
         for block, k in zip(blocks, counts, strict=True):
-            name = block.term.name
-            self.rows[name] = slice(start, start + len(block.points) * k)
-            if probed > 0 and not block.term.is_linear:
-                self.probes[name] = Probe.of(probed, len(block.points), k, components, size)
-            start = self.rows[name].stop
+            self.rows[block.term.name] = slice(start, start + len(block.points) * k)
+            start += len(block.points) * k
 
     def take(
-        self,
-        block: Block,
-        here: slice,
-        value: Float[np.ndarray, "n k"],
-        gradient: Float[np.ndarray, "n k C m"],
-        norm: Float[np.ndarray, "n k"],
-        right: Float[np.ndarray, "n k"],
-    ) -> slice:
-        """Enter some points of a block; returns their rows."""
-        name, weight, k = block.term.name, block.term.weight, value.shape[1]
-        at = slice(self.rows[name].start + here.start * k, self.rows[name].start + here.stop * k)
-        by_component = gradient.reshape(-1, *gradient.shape[2:])
-        self.left[at], self.right[at] = value.reshape(-1), right.reshape(-1)
-        self.scales[at] = scale = weight / np.where(norm == 0, 1.0, norm).reshape(-1)
-        if name in self.probes:
-            self.probes[name].take(here, gradient)
+        self, block: Block, here: slice, left: np.ndarray, gradients: _Gradients, right: np.ndarray, *, check: bool
+    ) -> None:
+        """Enter some points of a block."""
+        n, k = left.shape
+        start = self.rows[block.term.name].start
+        at = slice(start + here.start * k, start + here.stop * k)
+        norms = gradients.norms(n)
+        scales = block.term.weight / np.where(norms == 0, 1.0, norms)
+        self.left[at], self.right[at], self.scales[at] = left.reshape(-1), right.reshape(-1), scales.reshape(-1)
+        if check:
+            _check_rows(block, here, norms.reshape(-1), self.left[at], self.right[at])
         with np.errstate(invalid="ignore"):  # what is not finite is reported by those who use it
             if self.folding is None:
-                components = by_component.shape[1]
-                for j in range(components):
-                    _scale_rows(by_component[:, j], scale, out=self.A[at, j::components])
+                gradients.write(self.A[at], scales)
             else:
-                flat = np.swapaxes(by_component, 1, 2).reshape(len(scale), -1)
-                self.folding.add(scale[:, None] * flat, scale * (self.right[at] - self.left[at]))
-        return at
+                rows = np.empty((n * k, self.folding.columns), order="F")
+                gradients.write(rows, scales)
+                self.folding.add(rows, self.scales[at] * (self.right[at] - self.left[at]))
 
     def system(self) -> System:
-        """What has come."""
+        """The assembled system."""
         A, folded = (self.A, None) if self.folding is None else self.folding.reduced()
-        return System(A, self.left, self.right, self.scales, self.rows, self.probes, folded)
-
-
-def _scale_rows(rows: Float[np.ndarray, "n m"], scale: Vector, out: Float[np.ndarray, "n m"]) -> None:
-    """Each row times its scale, from C to Fortran order: in tiles that stay in the cache while they are transposed."""
-    for start in range(0, len(rows), TILE):
-        tile = slice(start, start + TILE)
-        np.multiply(rows[tile].T, scale[tile], out=out[tile].T)
-
-
-@dataclass(frozen=True, eq=False)
-class _Joint:
-    """The same term in several sets of blocks; `whole` has the points of all of them, one set after the other."""
-
-    blocks: Sequence[Block]
-    whole: Block
-
-    @classmethod
-    def of(cls, blocks: Sequence[Block]) -> "_Joint":
-        points, normals = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("points", "normals"))
-        return cls(blocks, replace(blocks[0], points=points, normals=normals))
-
-    def padded(self, here: slice, size: int) -> tuple[Points, Float[np.ndarray, "n s"]]:
-        """Some of the points and their normals, in the size that they are evaluated at."""
-        return padded(self.whole.points[here], size), padded(self.whole.normals[here], size)
-
-    def shares(self, here: slice) -> Iterator[tuple[int, slice, slice]]:
-        """For each set that some of the points belong to: its number, which of its own points they are, and which of
-        those here."""
-        first = 0
-        for i, block in enumerate(self.blocks):
-            start, stop = max(here.start, first), min(here.stop, first + len(block.points))
-            if start < stop:
-                yield i, slice(start - first, stop - first), slice(start - here.start, stop - here.start)
-            first += len(block.points)
-
-
-def _ahead(begun: Iterator[Any]) -> Iterator[Any]:
-    """The same results, each after the next few have been begun: they are computed while this one is used. What is
-    wrong with those is found first."""
-    waiting: deque[Any] = deque()
-    for one in begun:
-        waiting.append(one)
-        if len(waiting) > AHEAD:
-            yield waiting.popleft()
-    while waiting:
-        yield waiting.popleft()
+        return System(A, self.left, self.right, self.scales, self.rows, folded)
 
 
 def assemble(
@@ -285,51 +301,33 @@ def assemble(
     *,
     check: bool = True,
     fold: bool = False,
-    probed: int = 0,
+    memory: Memory | None = None,
+    role: str = "fitted",
 ) -> System:
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
 
     With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors. With
     `fold` a matrix above `LARGEST_MATRIX` with many more rows than columns is not kept: its rows are folded into a
-    triangle as they come. It can be tried for linearity at `probed` points of every term.
+    triangle as they come. `memory` is what is known from before, `role` what these points are called in it.
     """
-    return assemble_together(layout, features, [blocks], coefficients, check=check, fold=fold, probed=probed)[0]
+    memory = Memory() if memory is None else memory
+    counts = [entries(layout, block) for block in blocks]
+    filled = _Rows(blocks, counts, coefficients.size, fold=fold)
+    for block, k in zip(blocks, counts, strict=True):
+        right = memory.right_sides(layout, block, k, role)
+        for here in _chunks(layout, features, block):
+            part = block.part(here)
+            found = _locally(layout, features, part, coefficients, memory)
+            left, gradients = _directly(layout, features, part, coefficients) if found is None else found
+            filled.take(block, here, left, gradients, right[here], check=check)
+    return filled.system()
 
 
-def assemble_together(
-    layout: Layout,
-    features: Features,
-    sets: Sequence[Sequence[Block]],
-    coefficients: Coefficients,
-    *,
-    check: bool = True,
-    fold: bool = False,
-    probed: int = 0,
-) -> list[System]:
-    """One system for each of several sets of blocks, which have the same terms at other points: each term is evaluated
-    at all of them in one go, and compiled once. Only the first set may be folded or probed."""
-    shape, counts = coefficients.shape, [entries(layout, block) for block in sets[0]]
-    filled = [
-        _Rows(blocks, counts, shape, fold=fold and i == 0, probed=probed if i == 0 else 0)
-        for i, blocks in enumerate(sets)
-    ]
-
-    def begun() -> Iterator[tuple[_Joint, slice, Float[np.ndarray, "n k"], tuple[Array, Array, Array]]]:
-        for k, *blocks in zip(counts, *sets, strict=True):
-            joint = _Joint.of(blocks)
-            right = right_values(layout, joint.whole, k)
-            for here, size in chunks(len(right), 8 * k * coefficients.size + features.working_bytes):
-                args = joint.padded(here, size)
-                yield joint, here, right, _linearise(joint.whole.term.lhs, layout, features, coefficients, *args)
-
-    for joint, here, right, found in _ahead(begun()):
-        value, gradient, norm = (np.asarray(array) for array in found)
-        for i, own, mine in joint.shares(here):
-            block, rows = joint.blocks[i], filled[i]
-            at = rows.take(block, own, value[mine], gradient[mine], norm[mine], right[here][mine])
-            if check:
-                _check_rows(block, own, norm[mine].reshape(-1), rows.left[at], rows.right[at])
-    return [rows.system() for rows in filled]
+def _chunks(layout: Layout, features: Features, block: Block) -> Iterator[slice]:
+    """Points of a block whose derivatives of features fill `CHUNK_BYTES`."""
+    order = _symbol(layout, block.term.lhs, block).order
+    each = 8 * features.size * (1 + order * block.points.shape[1] + layout.components)
+    return slices(len(block.points), max(64, CHUNK_BYTES // each))
 
 
 def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Vector) -> None:
@@ -350,41 +348,27 @@ def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Ve
         )
 
 
-@partial(jax.jit, static_argnames=("lhs", "layout"))
-def _left(lhs: LeftSide, layout: Layout, features, coefficients: Array, points: Array, normals: Array) -> Array:
-    """Left sides alone, (n, k)."""
-    u = layout.fields(lambda y: features.value_of(y, coefficients))
-    return jax.vmap(lambda z, normal: lhs(u, u, layout.arguments(z), normal))(points, normals)
-
-
 def left_values(
     layout: Layout, features: Features, block: Block, coefficients: Coefficients
 ) -> Float[np.ndarray, "n k"]:
     """The left side of a block at its points."""
-    (found,) = all_left_values(layout, features, [[block]], coefficients)
-    return found.reshape(len(block.points), -1)
+    parts = [_left(layout, features, block.part(here), coefficients) for here in slices(len(block.points), LEFT_SIDES)]
+    return np.concatenate(parts)
 
 
-def all_left_values(
-    layout: Layout, features: Features, sets: Sequence[Sequence[Block]], coefficients: Coefficients
-) -> list[Vector]:
-    """The left sides of each of several sets of blocks, which have the same terms, stacked as in a system; in pieces of
-    the shape in which linearity is first tried."""
-    most = min(PROBED, largest_chunk(8 * coefficients.size + features.working_bytes))
+def _left(layout: Layout, features: Features, block: Block, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
+    total = np.zeros((len(block.points), entries(layout, block)))
+    for side in _sides(layout, block):
+        local = side.linearise(lambda which, side=side: derivatives(features, coefficients, side.points, which))
+        if local is None:
+            return direct.left_sides(block.term.lhs, layout, features, coefficients, block.points, block.normals)
+        total += side.sign * local.left
+    return total
 
-    def begun() -> Iterator[tuple[_Joint, slice, Array]]:
-        for blocks in zip(*sets, strict=True):
-            joint = _Joint.of(blocks)
-            n = len(joint.whole.points)
-            for here, size in pieces(n, min(most, bucket(n))):
-                args = joint.padded(here, size)
-                yield joint, here, _left(joint.whole.term.lhs, layout, features, coefficients, *args)
 
-    found: list[list[np.ndarray]] = [[] for _ in sets]
-    for joint, here, values in _ahead(begun()):
-        for i, _, mine in joint.shares(here):
-            found[i].append(np.asarray(values)[mine].reshape(-1))
-    return [np.concatenate(each) for each in found]
+def all_left_values(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> Vector:
+    """The left sides of blocks, stacked as in a system."""
+    return np.concatenate([left_values(layout, features, block, coefficients).reshape(-1) for block in blocks])
 
 
 def residuals(
@@ -393,5 +377,4 @@ def residuals(
     """Left minus right side of a linear problem; `system` was made at zero."""
     if system.folded is None:
         return system.moved(coefficients).left - system.right
-    (left,) = all_left_values(layout, features, [blocks], coefficients)
-    return left - system.right
+    return all_left_values(layout, features, blocks, coefficients) - system.right

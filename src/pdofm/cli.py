@@ -151,8 +151,8 @@ def reproduce(
 
 
 BENCHMARKS = (
-    "Of assembly, training, lstsq, partition, transfer, start, growth (minutes) and accuracy (a quarter of an hour "
-    "with all other packages); all of them if omitted."
+    "Of assembly, training, lstsq, partition, transfer, start and growth (minutes each), and accuracy (a quarter of an "
+    "hour with all other packages); all of them if omitted."
 )
 
 
@@ -177,9 +177,14 @@ def bench(
         return
     table = Table("benchmark", "case", "measured", "ratio", "against")
     for row in report.rows:
-        table.add_row(row.bench, row.case, f"{row.value:.4g} {row.unit}", f"{row.ratio:.3g}", row.against)
+        table.add_row(row.bench, row.case, _number(row.value, ".4g", row.unit), _number(row.ratio, ".3g"), row.against)
     Console().print(table)
     Console().print("; ".join(f"{name} {value}" for name, value in benches.machine().items()), highlight=False)
+
+
+def _number(value: float, form: str, unit: str = "") -> str:
+    """A number with its unit; a dash for what could not be measured, or has nothing to be compared with."""
+    return "–" if math.isnan(value) else f"{value:{form}} {unit}".strip()
 
 
 def _features(problem: pf.Problem, method: str | None, size: int | None, seed: int) -> pf.Features | int | None:

@@ -23,6 +23,10 @@ class Block:
     points: Points
     normals: Float[np.ndarray, "n s"]
 
+    def part(self, which: slice | np.ndarray) -> "Block":
+        """The term at some of the points."""
+        return replace(self, points=self.points[which], normals=self.normals[which])
+
 
 def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
     """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
@@ -104,5 +108,4 @@ def with_equation(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]
 
 def thinned(block: Block, count: int) -> Block:
     """The block at `count` of its points."""
-    keep = spread(len(block.points), count)
-    return replace(block, points=block.points[keep], normals=block.normals[keep])
+    return block.part(spread(len(block.points), count))

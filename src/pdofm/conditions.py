@@ -13,7 +13,7 @@ from jax import Array
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.operators import dt, normal_derivative, partial
-from pdofm.terms import Layout, LeftSide, Term, Where, joined
+from pdofm.terms import Difference, Layout, LeftSide, Term, Where, joined
 
 CONDITION_WEIGHT = 10.0
 """Default weight of a condition against the equation, after every row has been scaled to unit norm.
@@ -102,27 +102,22 @@ class _Velocity:
 
 
 @dataclass(frozen=True)
-class _Jump:
-    """Differences of derivatives 0 … derivatives[i] of component i between opposite faces."""
+class _Derivatives:
+    """Derivatives 0 … derivatives[i] of component i along an axis."""
 
     is_linear: ClassVar[bool] = True
 
     axis: int
-    period: float
     derivatives: tuple[int, ...]
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
-        x, *rest = args
-        opposite = x + self.period * jnp.eye(x.size, dtype=x.dtype)[self.axis]
-
         def components(*a: Array) -> Array:
             return joined(u(*a))
 
         rows = []
         for order in range(max(self.derivatives) + 1):
-            of_u = partial(components, *[self.axis] * order)
-            jump = of_u(x, *rest) - of_u(opposite, *rest)
-            rows += [jump[i] for i, highest in enumerate(self.derivatives) if order <= highest]
+            value = partial(components, *[self.axis] * order)(*args)
+            rows += [value[i] for i, highest in enumerate(self.derivatives) if order <= highest]
         return jnp.stack(rows)
 
 
@@ -268,7 +263,8 @@ class Periodic(BaseCondition):
                 f"Condition {self.name!r}: the faces of {domain!r} across axis {self.axis} do not match. A periodic "
                 "condition needs two opposite faces that are translates of each other."
             )
-        lhs = _Jump(self.axis, period, derivatives)
+        opposite = tuple(period * (axis == self.axis) for axis in range(domain.dim))
+        lhs = Difference(_Derivatives(self.axis, derivatives), ((0.0,) * domain.dim, opposite))
         return [Term(self.name, lhs, 0.0, domain.face(self.axis, 0), self.weight, "periodic")]
 
 

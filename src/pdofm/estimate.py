@@ -19,7 +19,7 @@ import numpy as np
 
 from pdofm._types import Points
 from pdofm.assemble import System
-from pdofm.evaluate import FEW_POINTS, evaluate_few
+from pdofm.evaluate import evaluate_all
 from pdofm.features import Features
 from pdofm.lstsq import EPSILON, Factorization
 from pdofm.methods import Outcome
@@ -39,6 +39,9 @@ UNSEEN = 1e-4
 UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
 
+FREE_POINTS = 256
+"""Points at which it is looked at what the system does not see."""
+
 NEGLIGIBLE = 1e-9
 """Where the condition number times rounding is below this, nothing is left undetermined."""
 
@@ -51,7 +54,7 @@ def estimate_error(features: Features, outcome: Outcome, system: System, points:
     for fraction in (NEAR, *CALIBRATING, *SLOW):
         kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
         coarse[fraction] = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
-    fine_values, *coarse_values = evaluate_few(features, np.stack([c, *coarse.values()]), points)
+    fine_values, *coarse_values = evaluate_all(features, np.stack([c, *coarse.values()]), points)
     sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
     # A component that vanishes has no relative error of its own: it is measured against all of them.
     sizes = np.where(sizes < VANISHING * np.linalg.norm(fine_values), np.linalg.norm(fine_values), sizes)
@@ -82,7 +85,7 @@ def undetermined(features: Features, factored: Factorization, points: Points) ->
     some = np.random.default_rng(0).standard_normal(size) / factored.scale
     unseen = some - factored.finish(factored.multiply(some))
     functions = np.stack([some, unseen, np.zeros(size)]).reshape(3, features.size, -1)
-    whole, part, origin = evaluate_few(features, functions, points[:FEW_POINTS])
+    whole, part, origin = evaluate_all(features, functions, points[:FREE_POINTS])
     sizes = np.maximum(np.linalg.norm(whole - origin, axis=0), np.finfo(float).tiny)
     return float(np.max(np.linalg.norm(part - origin, axis=0) / sizes))
 

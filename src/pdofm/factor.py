@@ -16,16 +16,17 @@ from jax import Array
 from jaxtyping import Float, Int
 
 from pdofm._types import Key, Matrix, Points
-from pdofm.assemble import System, check_finite, data_name, entries, right_values
+from pdofm.assemble import System, entries
 from pdofm.collocate import Block, spread
+from pdofm.direct import Coefficients
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.estimate import UNSEEN, undetermined
-from pdofm.evaluate import Coefficients
 from pdofm.features import Features
 from pdofm.fit import ACCEPTABLE, NOT_DETERMINED, Clock, Prepared, advice, prepare
 from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
+from pdofm.right import check_finite, data_name, right_values
 from pdofm.solution import Solutions
 
 BLOCK_BYTES = 2**22
@@ -38,9 +39,6 @@ CANCELLED = 1e-6
 
 WATCHED = 32
 """So many rows tell how large a residual below `CANCELLED` is: within some tens of percent."""
-
-TRIED = 64
-"""Points of each term at which the problem is tried for linearity: fewer than in solve(), which costs more itself."""
 
 Sides = Float[np.ndarray, "rows sides"]
 
@@ -180,7 +178,7 @@ class Solver:
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
         if not self.setting.is_affine:
             largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
-            _check_linear(self.setting, self.system, largest)
+            _check_linear(self.setting, largest)
         determined = self.stats.undetermined <= UNSEEN
         converged = (residuals <= ACCEPTABLE) & determined
         many = Solutions(self.problem, self.features, shaped, residuals, held_out, converged)
@@ -343,8 +341,8 @@ def factor(
         prepared = prepare("factor", problem, features, points, boundary_points, sampling, key)
     setting = prepared.setting
     with clock("assemble"):
-        system = setting.system(setting.zero(), check=True, fold=False, probed=TRIED)
-        _check_linear(setting, system)
+        system = setting.system(setting.zero(), check=True, fold=False)
+        _check_linear(setting)
     with clock("factor"):
         factorization = (DIRECT if lstsq is None else lstsq).factor(system.A)
     stats = FactorStats(
@@ -365,8 +363,8 @@ def factor(
     return Solver(prepared, system, factorization, stats)
 
 
-def _check_linear(setting: Setting, system: System, step: Coefficients | None = None) -> None:
-    nonlinear = setting.nonlinear_terms(system, setting.zero(), step)
+def _check_linear(setting: Setting, step: Coefficients | None = None) -> None:
+    nonlinear = setting.nonlinear_terms(step)
     if nonlinear:
         raise NonlinearError(
             f"factor() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {setting.problem.name!r} is "

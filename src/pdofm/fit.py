@@ -5,12 +5,12 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.assemble import assemble
+from pdofm.assemble import Memory, assemble
 from pdofm.collocate import Block, collocate
 from pdofm.errors import FeaturesError, NonlinearError, ProblemError, SolveError
 from pdofm.estimate import UNSEEN, estimate_error, undetermined
@@ -39,10 +39,6 @@ NOT_DETERMINED = "not determined: there are functions that neither the equation 
 
 SATISFIED = 1e-8
 """Below this fraction of all data nothing is violated."""
-
-
-_LINEAR: WeakSet[Problem] = WeakSet()
-"""Problems that were solved and found to be linear: they are not tried again before they are solved."""
 
 
 _IMPOSED: WeakKeyDictionary[Problem, set[Hashable]] = WeakKeyDictionary()
@@ -76,22 +72,22 @@ def fit(
     sampling: str = "sobol",
     tol: float | None = None,
     key: Key = 0,
+    memory: Memory | None = None,
 ) -> Solution:
-    """What `solve` does for given features; never warns, the solution says whether it has converged."""
+    """What `solve` does for given features; never warns, the solution says whether it has converged. `memory` is what
+    is known from solving the same problem before."""
     clock = Clock()
     with clock("points"):
-        prepared = prepare("solve", problem, features, points, boundary_points, sampling, key)
+        prepared = prepare("solve", problem, features, points, boundary_points, sampling, key, memory)
         held_out = prepared.other_points(prepared.setting.features.size)
         setting = replace(prepared.setting, held_out=held_out)
     features, size = setting.features, setting.features.size
     with clock("assemble"):
         first = Linear() if method is None else method
-        system = setting.system(first.start(setting), check=True, probed=first.probed(setting))
+        system = setting.system(first.start(setting), check=True)
     with clock("solve"):
         try:
             outcome = first.run(setting, system)
-            if method is None:
-                _LINEAR.add(problem)
         except NonlinearError:
             if method is not None:
                 raise
@@ -142,10 +138,18 @@ class Prepared:
 
 
 def check_problem(caller: str, problem: object) -> None:
-    """Refuse what is not a problem."""
+    """Refuse what is not a problem, and one that would be solved wrongly."""
     if not isinstance(problem, Problem):
         hint = f"zoo.get({problem!r})" if isinstance(problem, str) else "Problem(…) or zoo.get(…)"
         raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}. Make one with {hint}.")
+    if problem.hidden_jump is not None:
+        raise ProblemError(
+            f"A coefficient of the operator of {problem.name!r} jumps near {problem.hidden_jump[0].tolist()} inside of "
+            "a derivative, where automatic differentiation does not see the jump: the solution would be wrong. Use one "
+            "unknown on each side of the jump, with conditions for the value and the flux where they meet, or a smooth "
+            "transition; write derivatives with the operators of pdofm (grad, div, partial, laplacian). A jump outside "
+            "of derivatives, as in a(x) * laplacian(u)(x), or in the source is allowed."
+        )
 
 
 def prepare(
@@ -156,6 +160,7 @@ def prepare(
     boundary_points: int | None,
     sampling: str,
     key: Key,
+    memory: Memory | None = None,
 ) -> Prepared:
     """Validate what `caller` was given, choose what was not given, and place the points."""
     check_problem(caller, problem)
@@ -181,7 +186,8 @@ def prepare(
             f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "
             "boundary_points=) or fewer features."
         )
-    return Prepared(Setting(problem, features, blocks, problem in _LINEAR), boundary, seeds[2])
+    setting = Setting(problem, features, blocks, memory=Memory() if memory is None else memory)
+    return Prepared(setting, boundary, seeds[2])
 
 
 def advice(prepared: Prepared, estimate: float = 0.0, violated: float = 1.0, free: float = 0.0) -> str:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from pdofm.direct import row
 from pdofm.errors import ProblemError, unknown_name
 from pdofm.features import Features
 from pdofm.terms import Layout, LeftSide
@@ -38,6 +39,15 @@ class Batch:
     def interior(self) -> Float[Array, "n d"]:
         """The points of the equation."""
         return self.samples["equation"].points
+
+    def linearised(
+        self, name: str, features: Features, coefficients: Float[Array, "m C"]
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k m C"]]:
+        """The left sides of a term at its points, and their derivatives with respect to the coefficients."""
+        samples, lhs = self.samples[name], dict(self.left_sides)[name]
+        at = lambda z, normal: row(lhs, self.layout, features, coefficients.T, z, normal)
+        left, gradients = jax.vmap(at)(samples.points, samples.normals)
+        return left, jnp.swapaxes(gradients, 2, 3)
 
 
 jax.tree_util.register_dataclass(Batch, data_fields=["samples"], meta_fields=["left_sides", "layout"])
@@ -148,13 +158,8 @@ class Projected:
             u = layout.fields(function)
             return lhs(u, u, layout.arguments(z), normal)
 
-        def row(z: Array, normal: Array) -> Array:
-            gradient = jax.jacrev(lambda c: left(lambda y: features.combine(y, c), z, normal))
-            return gradient(jnp.zeros_like(coefficients)).reshape(-1, coefficients.size)
-
-        A = jax.vmap(row)(samples.points, samples.normals).reshape(-1, coefficients.size)
-        offsets = jax.vmap(lambda z, normal: left(lambda y: jnp.zeros(layout.components), z, normal))
-        at_zero = offsets(samples.points, samples.normals)
+        at_zero, gradients = batch.linearised(name, features, jnp.zeros_like(coefficients))
+        A = gradients.reshape(-1, coefficients.size)
         b = (samples.right - at_zero).reshape(-1, 1)
         if self.solutions is not None:
             family = self.solutions

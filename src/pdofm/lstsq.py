@@ -217,7 +217,7 @@ class Folding:
         return (1 + cls.BLOCK) * (columns + 1)
 
     def __init__(self, columns: int):
-        self._held = columns + 1
+        self.columns, self._held = columns, columns + 1
         self._stack = np.zeros((self.rows_held(columns), self._held), order="F")
         self._filled = self._held  # the triangle comes first; it is still zero
 

@@ -14,17 +14,18 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import PROBED, System, all_left_values, assemble_together, residuals
+from pdofm.assemble import Memory, System, all_left_values, assemble, left_values, residuals
 from pdofm.collocate import Block, spread, thinned, with_equation
+from pdofm.direct import Coefficients
 from pdofm.errors import NonlinearError, SolveError
-from pdofm.evaluate import FEW_POINTS, Coefficients, evaluate_few, feature_values
+from pdofm.evaluate import evaluate, feature_values
 from pdofm.features import Features
 from pdofm.linearity import is_affine, nonlinear_terms
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
 
-FEWER = 64
-"""Points of each term at which a problem is tried for linearity that was found to be linear before."""
+FEW_POINTS = 256
+"""Points at which an iteration watches the unknowns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +66,8 @@ class Setting:
     problem: Problem
     features: Features
     blocks: Sequence[Block]
-    is_linear: bool = False  # known, so that it need not be tried
     held_out: Sequence[Block] = ()
+    memory: Memory = field(default_factory=Memory)
 
     def system(
         self,
@@ -75,24 +76,31 @@ class Setting:
         *,
         check: bool = False,
         fold: bool = True,
-        probed: int = 0,
     ) -> System:
         """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
-        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many; it
-        can be tried for linearity at `probed` points of every term."""
-        sets = [blocks] if blocks is not None else [self.blocks, self.held_out] if self.held_out else [self.blocks]
-        own, *others = assemble_together(
-            *(self.problem.layout, self.features, sets, coefficients), check=check, fold=fold, probed=probed
-        )
-        return replace(own, unseen=others[0]) if others else own
+        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many."""
+        known = {"check": check, "memory": self.memory}
+        own = self._assembled(self.blocks if blocks is None else blocks, coefficients, fold=fold, **known)
+        if blocks is not None or not self.held_out:
+            return own
+        return replace(own, unseen=self._assembled(self.held_out, coefficients, role="held out", **known))
+
+    def _assembled(self, blocks: Sequence[Block], coefficients: Coefficients, **options: Any) -> System:
+        return assemble(self.problem.layout, self.features, blocks, coefficients, **options)
 
     def moved(self, system: System, coefficients: Coefficients) -> System:
         """The system with its left sides at other coefficients. Its rows and scales stay; the factored matrix is not to
         be factored again."""
-        sets = [self.blocks] if system.unseen is None else [self.blocks, self.held_out]
-        left, *others = all_left_values(self.problem.layout, self.features, sets, coefficients)
-        unseen = replace(system.unseen, left=others[0]) if system.unseen is not None else None
-        return replace(system, left=left, unseen=unseen)
+
+        def left(blocks: Sequence[Block]) -> np.ndarray:
+            return all_left_values(self.problem.layout, self.features, blocks, coefficients)
+
+        unseen = replace(system.unseen, left=left(self.held_out)) if system.unseen is not None else None
+        return replace(system, left=left(self.blocks), unseen=unseen)
+
+    def iterating(self) -> "Setting":
+        """The same for an iteration, which meets the same derivatives of the features in each step."""
+        return replace(self, memory=self.memory.iterating())
 
     def zero(self) -> Coefficients:
         """Coefficients of the zero function."""
@@ -103,27 +111,19 @@ class Setting:
         """Whether the problem is linear as it is written, whatever the solution."""
         return all(is_affine(self.problem.layout, block) for block in self.blocks)
 
-    def nonlinear_terms(self, system: System, at: Coefficients, step: Coefficients | None = None) -> list[str]:
-        """Terms that are not affine in the unknown, tried by a step away from the `system` at some coefficients: a
-        random one, if the problem is not known to be linear, or that to a solution, at whose size and in whose region a
-        nonlinearity may show first, if the problem is not linear as it is written."""
-        known = self.is_linear if step is None else self.is_affine
-        if known:
-            return []
-        return nonlinear_terms(self.problem.layout, self.features, self.blocks, system, at, step)
+    def nonlinear_terms(self, step: Coefficients | None = None) -> list[str]:
+        """Terms that are not affine in the unknown, tried by a step away from zero: to a solution, at whose size and in
+        whose region a nonlinearity may show first, or any step."""
+        return nonlinear_terms(self.problem.layout, self.features, self.blocks, step)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
         points = self.blocks[0].points
-        return evaluate_few(self.features, coefficients[None], points[spread(len(points), FEW_POINTS)])[0]
+        return evaluate(self.features, coefficients, points[spread(len(points), FEW_POINTS)])
 
 
 class Method(ABC):
     """How the coefficients are found."""
-
-    def probed(self, setting: Setting) -> int:
-        """At how many points of each term the method tries whether the problem is linear."""
-        return 0
 
     def start(self, setting: Setting) -> Coefficients:
         """The coefficients to start from."""
@@ -146,18 +146,13 @@ class Linear(Method):
 
     lstsq: LeastSquares = DIRECT
 
-    def probed(self, setting: Setting) -> int:
-        if not setting.is_linear:
-            return PROBED
-        return 0 if setting.is_affine else FEWER
-
     def run(self, setting: Setting, system: System) -> Outcome:
-        _refuse(setting, setting.nonlinear_terms(system, setting.zero()))
+        _refuse(setting, setting.nonlinear_terms())
         factorization = self.lstsq.factor(system.A)
         projected = factorization.project(system.target)
         c = factorization.finish(projected).reshape(setting.zero().shape)
         residual = residuals(setting.problem.layout, setting.features, setting.blocks, system, c)
-        _refuse(setting, setting.nonlinear_terms(system, setting.zero(), c))
+        _refuse(setting, setting.nonlinear_terms(c))
         unseen = None if system.unseen is None else system.unseen.moved(c)
         return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve", unseen=unseen)
 
@@ -193,6 +188,7 @@ class Newton(Method):
     def run(self, setting: Setting, system: System) -> Outcome:
         if not self.keep >= 0:
             raise SolveError(f"keep is a relative change and must be at least 0, the plain iteration; got {self.keep}.")
+        setting = setting.iterating()
 
         def advance(step: _Step, system: System) -> _Next | None:
             merit, length = np.linalg.norm(system.b), 1.0
@@ -243,6 +239,7 @@ class Picard(Method):
     initial: Any = None
 
     def run(self, setting: Setting, system: System) -> Outcome:
+        setting = setting.iterating()
         blocks = with_equation(setting.blocks, setting.problem.frozen_terms(self.operator))
         _check_frozen(setting, blocks)
         c = self.start(setting)
@@ -270,8 +267,8 @@ class Picard(Method):
 
 def fitted(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
     """The coefficients that fit values at points best: a start for an iteration."""
-    lifting = evaluate_few(features, np.zeros((1, features.size, values.shape[1])), points)[0]
-    return ITERATED.factor(feature_values(features, points)).solve(values - lifting)
+    lifting = features.lifting(points, [(0,) * features.dim], values.shape[1])
+    return ITERATED.factor(feature_values(features, points)).solve(values if lifting is None else values - lifting[0])
 
 
 def _start(initial: Any, zero: Coefficients) -> Coefficients:
@@ -286,7 +283,10 @@ def _start(initial: Any, zero: Coefficients) -> Coefficients:
 def _check_frozen(setting: Setting, blocks: Sequence[Block]) -> None:
     """The frozen operator must be the operator where both of its arguments agree."""
     c = np.random.default_rng(0).standard_normal(setting.zero().shape) / np.sqrt(setting.features.size)
-    own, frozen = (setting.system(c, [thinned(which[0], 16)]).left for which in (setting.blocks, blocks))
+    own, frozen = (
+        left_values(setting.problem.layout, setting.features, thinned(which[0], 16), c)
+        for which in (setting.blocks, blocks)
+    )
     if own.shape != frozen.shape or not np.max(np.abs(own - frozen)) <= 1e-8 * np.max(np.abs(own)):
         raise SolveError(
             "The frozen operator of Picard differs from the operator of the problem where both of its arguments are "

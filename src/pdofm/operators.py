@@ -6,11 +6,13 @@ value. Every operator takes such a function and returns another one with the sam
 
 Forward mode matters: a directional derivative of ``features(x) @ c`` is the same directional derivative of all features
 at once, contracted with ``c``; the derivative of an operator with respect to ``c`` then costs nothing beyond one
-forward pass (see `pdofm.assemble`).
+forward pass (see `pdofm.direct`).
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +29,20 @@ FEW_AXES = 2
 operators have in common; with more of them the code would grow too long."""
 
 
+_STEP: ContextVar[Array | None] = ContextVar("step of difference quotients", default=None)
+
+
+@contextmanager
+def differences(step: Array) -> Iterator[None]:
+    """Within it all operators are difference quotients of that step instead of derivatives: they see a jump, which
+    automatic differentiation does not."""
+    token = _STEP.set(step)
+    try:
+        yield
+    finally:
+        _STEP.reset(token)
+
+
 def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Function:
     """The derivative of u along a direction of one of its arguments."""
 
@@ -36,7 +52,10 @@ def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Fun
 
         at = jnp.asarray(args[argument])
         at = at if jnp.issubdtype(at.dtype, jnp.floating) else at.astype(jnp.result_type(float))
-        return jax.jvp(of_argument, (at,), (jnp.asarray(direction, at.dtype),))[1]
+        along, step = jnp.asarray(direction, at.dtype), _STEP.get()
+        if step is not None:
+            return (of_argument(at + step * along) - of_argument(at - step * along)) / (2 * step)
+        return jax.jvp(of_argument, (at,), (along,))[1]
 
     return derivative
 

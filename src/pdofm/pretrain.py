@@ -28,16 +28,17 @@ import optax
 from jax import Array
 
 from pdofm._types import Key
-from pdofm.assemble import entries, right_values
+from pdofm.assemble import entries
 from pdofm.collocate import collocate
 from pdofm.domain import Part
 from pdofm.errors import ConvergenceWarning, FeaturesError, unknown_name
 from pdofm.evaluate import evaluate
 from pdofm.features import Features
-from pdofm.fit import ACCEPTABLE, check_fit, fit
+from pdofm.fit import ACCEPTABLE, check_fit, check_problem, fit
 from pdofm.losses import Batch, Loss, Orthogonality, Projected, Samples, physics_of
 from pdofm.methods import Setting
 from pdofm.problem import Problem
+from pdofm.right import right_values
 from pdofm.sampling import generator
 from pdofm.solution import Solution
 from pdofm.terms import Layout, LeftSide
@@ -154,6 +155,7 @@ def pretrain(
             f"pretrain() takes features to start from, such as NetworkFeatures(problem.domain, 500); got "
             f"{type(features).__name__}."
         )
+    check_problem("pretrain", problem)
     check_fit(problem, features)
     loss = physics_of(physics)
     if not orthogonality >= 0:
@@ -285,7 +287,7 @@ def _trainable(features: Features) -> Any:
 def _nonlinear(problem: Problem, features: Features) -> list[str]:
     """The terms that are not linear in the unknown."""
     setting = Setting(problem, features, collocate(problem, 64, 64, features=features))
-    return setting.nonlinear_terms(setting.system(setting.zero(), probed=64), setting.zero())
+    return setting.nonlinear_terms()
 
 
 def _cast(tree: Any, dtype: Any) -> Any:

@@ -3,22 +3,22 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from functools import partial as bind
-from math import factorial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import Int
 
 from pdofm.conditions import BaseCondition, Context, Periodic, call, takes_normal
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import PdofmError, ProblemError
+from pdofm.jumps import hidden_jump
+from pdofm.symbol import symbol_of
 from pdofm.terms import Fields, Layout, LeftSide, Term, distinct, joined
-
-HIGHEST_ORDER = 6
 
 RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats", "attempts"} | {
     *("space", "search"),
@@ -182,7 +182,20 @@ class Problem:
 
     def orders(self, axis: int | None) -> tuple[int, ...]:
         """The differential order of the operator in each component, along an axis of space, or in time (None)."""
-        return _orders(_Operator(self.operator), self.layout, self.domain, axis)
+        column = self.domain.dim - 1 if axis is None else axis
+        return tuple(self._all_orders[:, column].tolist())
+
+    @cached_property
+    def _all_orders(self) -> Int[np.ndarray, "C d"]:
+        dim, has_time = self.domain.dim, self.layout.has_time
+        return symbol_of(self._equation.lhs, self.layout, dim, dim - has_time).orders(self.domain.sample(5))
+
+    @cached_property
+    def hidden_jump(self) -> np.ndarray | None:
+        """A point where a coefficient of the operator jumps inside of a derivative, where differentiation does not see
+        it; None if none is found."""
+        dim, has_time = self.domain.dim, self.layout.has_time
+        return hidden_jump(symbol_of(self._equation.lhs, self.layout, dim, dim - has_time), self.domain)
 
     def _check_condition(self, condition: Any) -> None:
         if not isinstance(condition, BaseCondition):
@@ -286,16 +299,19 @@ class Problem:
             ) from error
 
     def _check_indices(self, what: str, function: Any, with_unknown: bool = False) -> None:
-        """JAX clamps an index that is out of range, NumPy does not: try the function at one point of NumPy's."""
+        """JAX clamps an index that is out of range, NumPy does not: trace the function at one point of NumPy's."""
         if not callable(function):
             return
         layout, z = self.layout, self._some_point
         args: tuple[Any, ...] = (z[:-1], z[-1]) if layout.has_time else (z,)
-        u = (layout.fields(lambda y: jnp.ones(layout.components)),) if with_unknown else ()
         extra = {"normal": np.zeros(len(args[0]))} if takes_normal(function) else {}
+
+        def traced(values: Array) -> Any:
+            return function(*((layout.fields(lambda y: values),) if with_unknown else ()), *args, **extra)
+
         try:
             with np.errstate(all="ignore"):
-                function(*u, *args, **extra)
+                jax.eval_shape(traced, jax.ShapeDtypeStruct((layout.components,), jnp.float64))
         except IndexError as error:
             raise ProblemError(
                 f"The {what} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
@@ -337,9 +353,6 @@ class Problem:
         return points
 
 
-RightSide = Callable[[Layout, tuple[Array, ...], Array], Array]
-
-
 @dataclass(frozen=True)
 class _Exact:
     """The exact solution, compared by value so that compiled functions are shared."""
@@ -354,6 +367,7 @@ class _Exact:
 class _Manufactured:
     lhs: LeftSide
     exact: _Exact
+    numbers: ClassVar[None] = None
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
         u = self.exact.fields()
@@ -366,8 +380,16 @@ class _Given:
 
     value: Any
 
+    @property
+    def numbers(self) -> tuple[float, ...] | None:
+        return None if callable(self.value) else self.value
+
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
         return joined(call(self.value, args, normal) if callable(self.value) else jnp.array(self.value))
+
+
+RightSide = _Manufactured | _Given
+"""The right side of a term at a point; its `numbers`, if it is the same everywhere and known."""
 
 
 def _check_unknowns(unknowns: Mapping[str, int]) -> None:
@@ -385,35 +407,3 @@ def _check_unknowns(unknowns: Mapping[str, int]) -> None:
 @bind(jax.jit, static_argnums=(0, 1))
 def _exact_values(exact: _Exact, layout: Layout, points: Array) -> Array:
     return jax.vmap(lambda z: joined(exact.fields()(*layout.arguments(z))))(points)
-
-
-@lru_cache(maxsize=64)
-def _orders(lhs: LeftSide, layout: Layout, domain: Domain, axis: int | None) -> tuple[int, ...]:
-    """The coefficient of ∂ᵏ/∂xₐᵏ in the operator, linearised about a smooth function, is its value at the monomial (y -
-    x)ₐᵏ / k!.
-
-    The order is the largest k with a coefficient that is not zero at some of a few points.
-    """
-    column = domain.dim - 1 if axis is None else axis
-    rates = jnp.sqrt(jnp.arange(2.0, domain.dim + 2.0))
-
-    def coefficients(z: Array) -> Array:
-        def of(component: int, k: int) -> Array:
-            def value(amplitude: Array) -> Array:
-                def evaluate(y: Array) -> Array:
-                    base = 1.5 + jnp.sin(jnp.sum(y) + jnp.arange(1.0, layout.components + 1.0))
-                    # Rates without a common measure in the other directions: mixed derivatives count, and do not
-                    # cancel.
-                    others = jnp.exp(jnp.sum(jnp.delete(rates * (y - z), column)))
-                    monomial = others * (y[column] - z[column]) ** k / factorial(k)
-                    return base + amplitude * monomial * jnp.eye(layout.components)[component]
-
-                u = layout.fields(evaluate)
-                return lhs(u, u, layout.arguments(z), jnp.zeros(domain.dim - layout.has_time))
-
-            return jnp.max(jnp.abs(jax.jvp(value, (jnp.zeros(()),), (jnp.ones(()),))[1]))
-
-        return jnp.stack([jnp.stack([of(c, k) for k in range(HIGHEST_ORDER + 1)]) for c in range(layout.components)])
-
-    found = np.asarray(jax.jit(jax.vmap(coefficients))(jnp.asarray(domain.sample(5)))).max(axis=0)
-    return tuple(int(np.flatnonzero(row > 1e-12 * row.max())[-1]) if row.max() > 0 else 0 for row in found)

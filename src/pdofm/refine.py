@@ -12,9 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points, Vector
-from pdofm.assemble import entries, left_values, right_values
+from pdofm.assemble import entries, left_values
 from pdofm.domain import Box
 from pdofm.features import OVERLAP, Chebyshev, Features, PartitionOfUnity
+from pdofm.right import right_values
 from pdofm.sampling import unit_points
 from pdofm.search import Search
 from pdofm.solution import Solution

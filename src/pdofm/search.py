@@ -16,15 +16,16 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key
-from pdofm.assemble import entries, left_values, right_values
+from pdofm.assemble import Memory, entries, left_values
 from pdofm.collocate import Block, collocate
 from pdofm.errors import PdofmError, SolveError
 from pdofm.estimate import UNSEEN
-from pdofm.evaluate import evaluate_few
+from pdofm.evaluate import evaluate
 from pdofm.features import Features
 from pdofm.fit import check_problem, fit
 from pdofm.methods import Method, Newton, fitted
 from pdofm.problem import Problem
+from pdofm.right import right_values
 from pdofm.sampling import generator
 from pdofm.solution import Attempt, Solution
 
@@ -79,6 +80,7 @@ class Search:
         self._last: np.ndarray | None = None
         self._held: tuple[Solution, bool] | None = None  # the last answer of `resolved`
         self._best: np.ndarray | None = None
+        self._memory = Memory()
         self._start = time.perf_counter()
         self._points = problem.domain.sample(1000, "random", key=self.seed)
 
@@ -116,7 +118,7 @@ class Search:
                 raise
             self.note(space, f"{why}; failed: {error}", features.size, start)
             return None
-        values = evaluate_few(features, found.coefficients[None], self._points)[0]
+        values = evaluate(features, found.coefficients, self._points)
         change = math.nan if self._last is None else _distance(self._last, values)
         self.last, self._last = found, values
         free = found.stats.finished and found.stats.undetermined > UNSEEN
@@ -169,9 +171,9 @@ class Search:
         method, best = self.method, self.best
         if method is None and best is not None and best.stats.steps and self.resolved:
             points = self.in_between[0].points[: 4 * features.size]
-            known = evaluate_few(best.features, best.coefficients[None], points)[0]
+            known = evaluate(best.features, best.coefficients, points)
             method = Newton(initial=fitted(features, points, known))
-        options = {"sampling": sampling, "tol": self.tol, "key": self.seed}
+        options = {"sampling": sampling, "tol": self.tol, "key": self.seed, "memory": self._memory}
         found = fit(self.problem, features, method=method, **options)
         if method is not self.method and not found.stats.finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)

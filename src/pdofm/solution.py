@@ -4,22 +4,19 @@ import operator
 from abc import ABC
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from os import PathLike
 from typing import Any
 
-import jax
 import numpy as np
-from jax import Array
 from jaxtyping import Bool, Float
 
+from pdofm.direct import Coefficients
 from pdofm.errors import ProblemError
-from pdofm.evaluate import Coefficients, chunks, evaluate, padded
+from pdofm.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.features import Features
+from pdofm.jets import unit
 from pdofm.metrics import max_error, relative_l2
-from pdofm.operators import grad
 from pdofm.problem import Problem
-from pdofm.terms import Layout, joined
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
 
@@ -114,16 +111,10 @@ class Expansion(ABC):
     def gradient(self, *points: Any) -> np.ndarray:
         """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
         z, single = points_of(self.problem, points)
-        layout = self.problem.layout
-        row_bytes = 8 * self.coefficients.size * self.problem.domain.dim + self.features.working_bytes
-        values = np.concatenate(
-            [
-                np.asarray(_gradients(layout, self.features, self.coefficients, padded(z[here], size)))[
-                    : here.stop - here.start
-                ]
-                for here, size in chunks(len(z), row_bytes)
-            ]
-        )
+        layout, dim = self.problem.layout, self.problem.domain.dim
+        which = [unit(dim, axis) for axis in range(dim - layout.has_time)]
+        found = np.moveaxis(derivatives(self.features, self.coefficients, z, which), 0, -1)
+        values = found[:, 0] if layout.unknowns is None else found
         return values[0] if single else values
 
 
@@ -253,9 +244,8 @@ class Solutions:
 
     def __call__(self, *points: Any) -> np.ndarray:
         z, single = points_of(self.problem, points)
-        m, components, k = self.coefficients.shape
-        values = evaluate(self.features, self.coefficients.reshape(m, components * k), z)
-        values = values if self.problem.layout.unknowns is None else values.reshape(len(z), components, k)
+        values = np.moveaxis(evaluate_all(self.features, np.moveaxis(self.coefficients, 2, 0), z), 0, 2)
+        values = values[:, 0] if self.problem.layout.unknowns is None else values
         return values[0] if single else values
 
     def __getitem__(self, j: int) -> Member:
@@ -296,13 +286,3 @@ def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, boo
             f"{problem.domain!r}."
         )
     return np.atleast_2d(z), z.ndim == 1
-
-
-@partial(jax.jit, static_argnames=("layout",))
-def _gradients(layout: Layout, features: Features, coefficients: Array, points: Array) -> Array:
-    def at(z: Array) -> Array:
-        u = layout.fields(lambda y: features.value_of(y, coefficients))
-        scalar = layout.unknowns is None
-        return grad(u if scalar else lambda *args: joined(u(*args)))(*layout.arguments(z))
-
-    return jax.vmap(at)(points)

@@ -111,6 +111,34 @@ A left side is compared by value: two equal ones share one compiled function. On
 so by an attribute `is_linear`, and need not be tried."""
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A left side at one point minus the same at another: both are the point of the term plus a shift."""
+
+    lhs: LeftSide
+    shifts: tuple[tuple[float, ...], tuple[float, ...]]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the left side is linear by construction."""
+        return getattr(self.lhs, "is_linear", False)
+
+    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
+        def shifted(by: tuple[float, ...]) -> Array:
+            parts = (by,) if len(args) == 1 else (by[:-1], by[-1])
+            return self.lhs(u, w, tuple(a + jnp.array(b, a.dtype) for a, b in zip(args, parts, strict=True)), normal)
+
+        return shifted(self.shifts[0]) - shifted(self.shifts[1])
+
+
+def sides(lhs: LeftSide, dim: int) -> list[tuple[float, np.ndarray, LeftSide]]:
+    """A left side as a sum of others, each with its sign and the shift of the point that it is taken at."""
+    if not isinstance(lhs, Difference):
+        return [(1.0, np.zeros(dim), lhs)]
+    above, below = (np.array(shift) for shift in lhs.shifts)
+    return [(1.0, above, lhs.lhs), (-1.0, below, lhs.lhs)]
+
+
 @dataclass(frozen=True, eq=False)
 class Term:
     """``lhs(u) = rhs`` at the points of a part of the domain; each of its k rows counts `weight`

@@ -6,6 +6,7 @@ poisson-cube, wave-periodic and kovasznay.
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import jax.numpy as jnp
 from jax import Array
@@ -30,11 +31,16 @@ def names() -> list[str]:
     return list(_PROBLEMS)
 
 
+@cache
+def _made(name: str) -> Problem:
+    return _PROBLEMS[name]().replace(name=name)
+
+
 def get(name: str) -> Problem:
     """The problem of that name, with its exact solution."""
     if name not in _PROBLEMS:
         raise unknown_name("problem", name, _PROBLEMS)
-    return _PROBLEMS[name]().replace(name=name)
+    return _made(name)  # one object for all, so that what is compiled for it is used again
 
 
 def describe(name: str) -> str:

@@ -57,8 +57,8 @@ def run(names: list[str], show: Callable[[str], None] = lambda _: None) -> Repor
     for name in chosen:
         show(name)
         if name == "accuracy":
-            report.runs = race(show=show)
-            report.rows += compare(report.runs) + extra_sources(show=show)
+            report.runs, failures = race(show=show)
+            report.rows += compare(report.runs) + failures + extra_sources(show=show)
         else:
             report.rows += BENCHES[name]()
     return report

@@ -1,16 +1,12 @@
 """Time to accuracy: the same problems by this package and by others, each in processes of its own."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from pdofm.bench.contenders import PROBLEMS
+from pdofm.bench.process import Answer, ask, failed
 from pdofm.bench.timing import Row
 
 CONTENDERS = {
@@ -23,6 +19,12 @@ CONTENDERS = {
 """Modules in `pdofm.bench.contenders`, and what they are called in tables."""
 
 TARGET = 1e-9
+
+LIMIT = 1800.0
+"""Seconds after which the process of a contender counts as hanging; the slowest takes a few minutes."""
+
+CONTEST: tuple[str, ...] = ("-m", "pdofm.bench.contest")
+"""What Python is told to run for one contender and one problem."""
 
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
 """For all contenders: memory that is freed stays with the process. To ask for new pages costs more than some solves."""
@@ -50,34 +52,43 @@ def installed() -> dict[str, dict[str, str]]:
     return found
 
 
-def race(show: Callable[[str], None] = lambda _: None) -> list[Run]:
-    """All levels of all contenders that are installed."""
-    runs = []
+def race(show: Callable[[str], None] = lambda _: None, limit: float = LIMIT) -> tuple[list[Run], list[Row]]:
+    """All levels of all contenders that are installed, and a row for each process that failed; the levels that it had
+    measured before are kept."""
+    runs, failures = [], []
     for problem in PROBLEMS:
         for name in installed():
             show(f"{problem}, {CONTENDERS[name]}")
-            runs += [Run(CONTENDERS[name], problem, **level) for level in _contest(name, problem)]
-    return runs
+            answer = _contest(name, problem, limit=limit)
+            runs += [Run(CONTENDERS[name], problem, **level) for level in answer.lines]
+            if answer.failure:
+                failures.append(failed("accuracy", problem, f"{CONTENDERS[name]}: {answer.failure}"))
+    return runs, failures
 
 
-def extra_sources(count: int = 1000, show: Callable[[str], None] = lambda _: None) -> list[Row]:
+def extra_sources(count: int = 1000, show: Callable[[str], None] = lambda _: None, limit: float = LIMIT) -> list[Row]:
     """Extra sources on the square with everything prepared that does not depend on them, for each of so many."""
     if "ngsolve" not in installed():
         return []
     show("extra sources")
-    ours, theirs = (_contest(name, "sources", str(count)) for name in ("pdofm", "ngsolve"))
-    case = f"poisson-square: one of {count} extra sources, error {ours['error']:.0e}"
+    answers = {name: _contest(name, "sources", str(count), limit=limit) for name in ("pdofm", "ngsolve")}
+    case = f"poisson-square: one of {count} extra sources"
+    failures = [f"{CONTENDERS[name]}: {answer.failure}" for name, answer in answers.items() if answer.failure]
+    if failures:
+        return [failed("accuracy", case, failure) for failure in failures]
+    ours, theirs = (answer.lines[0] for answer in answers.values())
     against = f"NGSolve, condensed and factored before, {theirs['error']:.0e}"
-    return [Row("accuracy", case, against, ours["seconds"], theirs["seconds"])]
+    return [Row("accuracy", f"{case}, error {ours['error']:.0e}", against, ours["seconds"], theirs["seconds"])]
 
 
-def _contest(name: str, *arguments: str) -> Any:
+def _contest(name: str, *arguments: str, limit: float) -> Answer:
     """What a contender's own process has measured."""
-    environment = os.environ | KEEP_MEMORY | import_module(f"pdofm.bench.contenders.{name}").ENVIRONMENT
-    command = [sys.executable, "-m", "pdofm.bench.contest", name, *arguments]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    # Some packages print on standard output: ours is the last line.
-    return json.loads(done.stdout.splitlines()[-1])
+    environment = KEEP_MEMORY | import_module(f"pdofm.bench.contenders.{name}").ENVIRONMENT
+    answer = ask(*CONTEST, name, *arguments, environment=environment, limit=limit)
+    measured = [line for line in answer.lines if isinstance(line, dict)]
+    # Its last line is the number of the others: a package may end the process as if all were well.
+    complete = answer.lines[-1:] == [len(measured)]
+    return Answer(measured, answer.failure or ("" if complete else "failed, ended before it had finished"))
 
 
 def compare(runs: Sequence[Run]) -> list[Row]:
@@ -91,10 +102,8 @@ def compare(runs: Sequence[Run]) -> list[Row]:
             target = max(TARGET, min(run.error for run in theirs))
             mine, their = cheapest(ours, target), cheapest(theirs, target)
             if mine is None or their is None:
-                best = min(run.error for run in ours)
-                rows.append(
-                    Row("accuracy", f"{problem}: not reached, {best:.0e}", f"{other} {target:.0e}", float("nan"), 1.0)
-                )
+                best = f"not reached, {min(run.error for run in ours):.0e}" if ours else "not measured"
+                rows.append(Row("accuracy", f"{problem}: {best}", f"{other} {target:.0e}", float("nan"), 1.0))
                 continue
             case = f"{problem}: {mine.level}, error {mine.error:.0e}"
             rows.append(

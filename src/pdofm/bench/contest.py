@@ -1,34 +1,45 @@
 """One contender on one problem, in this process.
 
-``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels; ``python -m pdofm.bench.contest NAME sources COUNT``
-prints the seconds for each of so many extra sources, and the error.
+``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels, each as soon as it is measured; ``python -m
+pdofm.bench.contest NAME sources COUNT`` prints the seconds for each of so many extra sources, and the error. They are
+lines of JSON; the last line is the number of the others.
 """
 
-import contextlib
-import json
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from statistics import median
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 import pdofm as pf
 from pdofm.bench.contenders import SEED, Evaluate, Level, Sources, swelling
+from pdofm.bench.process import results
 
 
 def main(name: str, problem: str, count: str = "0") -> None:
-    """Measure and print as JSON, on the last line."""
+    """Measure and print, a line at a time."""
+    report, reported = results(), 0
     module = import_module(f"pdofm.bench.contenders.{name}")
-    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the cheap levels are not meant to converge
-        if problem == "sources":
-            found = _sources(module.sources(), int(count))
-        else:
-            found = [_measured(level, problem) for level in module.levels(problem)]
-    print(json.dumps(found))
+        for found in _found(module, problem, int(count)):
+            report(found)
+            reported += 1
+    report(reported)
+
+
+def _found(module: ModuleType, problem: str, count: int) -> Iterator[dict[str, Any]]:
+    """What there is to report, each measured when it is asked for."""
+    if problem == "sources":
+        yield _sources(module.sources(), count)
+        return
+    for level in module.levels(problem):
+        yield _measured(level, problem)
 
 
 LEAST_SECONDS = 0.5

@@ -2,7 +2,6 @@
 
 import json
 import math
-import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 import pdofm as pf
+from pdofm.bench.process import ask, failed
 from pdofm.bench.timing import Row, median_seconds
 
 _SQUARE = pf.Box([-1, -1], [1, 1])
@@ -92,8 +92,10 @@ def _partition(subdomains: int) -> pf.Features:
 
 def _peak_of_many_rows() -> Row:
     """Peak memory of a whole process that solves with a million rows, against that of the matrix."""
-    command = [sys.executable, "-m", "pdofm.bench.growth"]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    answer = ask("-m", "pdofm.bench.growth")
+    if answer.failure:
+        return failed("growth", "peak memory of a process with many rows", answer.failure)
+    found = answer.lines[-1]
     case = f"peak memory of a process, {found['rows']} rows x {FEATURES}, relative L2 error {found['error']:.0e}"
     matrix = 8 * found["rows"] * FEATURES / 2**20
     return Row("growth", case, "the matrix alone", found["peak"], matrix, "MiB")

@@ -47,16 +47,8 @@ def log_determinant(features: pf.Features, coefficients: Array, batch: Any) -> A
 
 def image(features: pf.Features, coefficients: Array, batch: Any) -> Array:
     """Orthogonality of what the operator makes of the features, with sizes free."""
-    lhs, layout = dict(batch.left_sides)["equation"], batch.layout
-
-    def row(z: Array) -> Array:
-        def residual(c: Array) -> Array:
-            u = layout.fields(lambda y: features.combine(y, c))
-            return lhs(u, u, layout.arguments(z), jnp.zeros_like(z))[0]
-
-        return jax.jacrev(residual)(coefficients)[:, 0]
-
-    A = jax.vmap(row)(batch.interior)
+    _, gradients = batch.linearised("equation", features, coefficients)
+    A = gradients[:, 0, :, 0]
     gram = A.T @ A
     size = jnp.sqrt(jnp.diagonal(gram))
     return _departure(gram / size[:, None] / size[None, :])

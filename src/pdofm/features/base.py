@@ -1,9 +1,9 @@
 """What a feature space is: a map from one point to the values of its m features."""
 
 import abc
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Protocol, runtime_checkable
 
@@ -14,10 +14,17 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from pdofm import operators
 from pdofm._types import FeatureValues, Point, Points, Vector
+from pdofm.batches import batch_size, batches, padded
 from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
+from pdofm.jets import Index
 from pdofm.terms import Term
+
+Jets = Float[np.ndarray, "a n m"]
+"""Derivatives of all features at points, one multi-index after the other. In memory the points run fastest, as they do
+in the columns of the least-squares matrix."""
 
 Corner = Float[np.ndarray, " d"] | Float[jax.Array, " d"]
 
@@ -60,11 +67,6 @@ class Features(eqx.Module):
         Coarser spaces calibrate the error estimate; features of rank 0 belong to all of them.
         """
         return (np.arange(self.size) + 0.5) / self.size
-
-    @property
-    def working_bytes(self) -> int:
-        """Memory that the evaluation at one point takes beyond a few rows of values."""
-        return 0
 
     @property
     def imposes(self) -> str | None:
@@ -110,14 +112,34 @@ class Features(eqx.Module):
             )
         return eqx.tree_at(lambda f: (f.lower, f.upper), self, (lower, upper))
 
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        """The derivatives `which`, as multi-indices, of all features at points: entry ``[a, i, j]`` is ∂^which[a] φⱼ at
+        point i.
+
+        Families that know their derivatives override this; here they are found by differentiation.
+        """
+        return differentiated(self, points, which)
+
+    def to_cube(self, points: Points) -> tuple[Points, Vector]:
+        """Points of the box in the reference cube, and the slope of that map along each axis."""
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        slopes = 2 / (upper - lower)
+        return (points - (upper + lower) / 2) * slopes, slopes
+
+    def expand(
+        self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
+    ) -> Float[np.ndarray, "a n C"]:
+        """The derivatives `which` at points of C functions of the space, Σ cⱼ φⱼ without the lifting."""
+        return self.jets(points, which) @ coefficients
+
+    def lifting(self, points: Points, which: Sequence[Index], components: int) -> Float[np.ndarray, "a n C"] | None:
+        """The derivatives of the function that every function of the space contains, for hard conditions; None if there
+        is none."""
+        return None
+
     def combine(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
         """The function with these coefficients, Σ cⱼ φⱼ(x), for C components at once."""
         return self(x) @ coefficients
-
-    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
-        """What `combine` gives, for coefficients that stay as they are: some spaces have a faster way, which would be a
-        slow one to linearise."""
-        return self.combine(x, coefficients)
 
     @abc.abstractmethod
     def values(self, y: Point) -> FeatureValues:
@@ -140,6 +162,29 @@ class Unmapped(Features):
     @abc.abstractmethod
     def __call__(self, x: Point) -> FeatureValues:
         """The features at a point of the box."""
+
+
+def differentiated(features: Features, points: Points, which: Sequence[Index]) -> Jets:
+    """The derivatives `which` of features at points, by differentiation."""
+    found = np.empty((len(which), features.size, len(points)))
+    if not which:
+        return np.swapaxes(found, 1, 2)
+    for here, size in batches(len(points), batch_size(8 * len(which) * features.size)):
+        values = _differentiated(features, padded(points[here], size), tuple(which))
+        found[:, :, here] = np.asarray(values)[:, :, : here.stop - here.start]
+    return np.swapaxes(found, 1, 2)
+
+
+@partial(jax.jit, static_argnames="which")
+def _differentiated(features: Features, points: Array, which: tuple[Index, ...]) -> Array:
+    """The derivatives in the order (a, m, n)."""
+    return jnp.moveaxis(jax.vmap(all_derivatives(features, which))(points), 0, -1)
+
+
+def all_derivatives(function: Callable[[Array], Array], which: Sequence[Index]) -> Callable[[Array], Array]:
+    """The derivatives `which` of a function of one point, stacked, by differentiation."""
+    axes = [[axis for axis, k in enumerate(index) for _ in range(k)] for index in which]
+    return lambda x: jnp.stack([operators.partial(function, *each)(x) for each in axes])
 
 
 def box_of(where: HasBox) -> tuple[np.ndarray, np.ndarray]:

@@ -7,18 +7,20 @@ terms of the operator and for smooth factors (Grisvard, "Elliptic problems in no
 """
 
 import math
-from itertools import product
+from collections.abc import Sequence
+from itertools import product as pairs
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from pdofm._types import FeatureValues, Point
+from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, Unmapped, box_of, check_count
+from pdofm.features.base import Corner, Jets, Unmapped, box_of, check_count
+from pdofm.jets import Index, closure, highest_order, product
 
 
 class CornerFunctions(Unmapped):
@@ -59,8 +61,7 @@ class CornerFunctions(Unmapped):
 
     @property
     def size(self) -> int:
-        factors = (self.degree + 1) * (self.degree + 2) // 2
-        return sum(2 * len(self._exponents(angle)) * factors for angle in self.angles)
+        return sum(2 * len(self._exponents(angle)) * len(self._powers()) for angle in self.angles)
 
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
@@ -68,11 +69,10 @@ class CornerFunctions(Unmapped):
 
     def __call__(self, x: Point) -> FeatureValues:
         size = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
-        angles, found = np.round(self.angles, 9), []
-        for each in dict.fromkeys(angles):  # corners of the same angle have the same functions
-            here = angles == each
+        found = []
+        for here, at_angle in self._groups():
 
-            def at(apex: Array, middle: Array, angle: float = self.angles[int(np.argmax(here))]) -> Array:
+            def at(apex: Array, middle: Array, angle: float = at_angle) -> Array:
                 offset = (x - apex) / size
                 along = jnp.stack([offset @ middle, middle[0] * offset[1] - middle[1] * offset[0]])
                 return self._with_factors(along, angle)
@@ -80,9 +80,36 @@ class CornerFunctions(Unmapped):
             found.append(jax.vmap(at)(jnp.asarray(self.apexes)[here], jnp.asarray(self.middles)[here]).reshape(-1))
         return jnp.concatenate(found)
 
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        below, found = closure(tuple(which)), np.empty((len(which), self.size, len(points)))
+        size, start = float(np.max(np.asarray(self.upper) - np.asarray(self.lower))), 0
+        for here, angle in self._groups():
+            for apex, (c, s) in zip(np.asarray(self.apexes)[here], np.asarray(self.middles)[here], strict=True):
+                turn = np.array([[c, s], [-s, c]]) / size
+                along = (points - apex) @ turn.T
+                jet = product(
+                    _monomials(along, turn, self._powers(), below), self._singular_jet(along, turn, angle, below), which
+                )
+                rows = len(self._powers()) * 2 * len(self._exponents(angle))
+                for out, index in zip(found, which, strict=True):
+                    out[start : start + rows] = jet[index].reshape(rows, -1)
+                start += rows
+        return np.swapaxes(found, 1, 2)
+
+    def _groups(self) -> list[tuple[Bool[np.ndarray, " K"], float]]:
+        """The corners of each angle, which have the same functions, with that angle."""
+        angles = np.round(self.angles, 9)
+        return [
+            (angles == each, self.angles[int(np.argmax(angles == each))]) for each in dict.fromkeys(angles.tolist())
+        ]
+
+    def _powers(self) -> list[tuple[int, int]]:
+        """The exponents of the monomials up to the degree."""
+        return [(p, q) for p, q in pairs(range(self.degree + 1), repeat=2) if p + q <= self.degree]
+
     def _with_factors(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions times all monomials up to the degree."""
-        powers = np.array([p for p in product(range(self.degree + 1), repeat=2) if sum(p) <= self.degree])
+        powers = np.array(self._powers())
         factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
         return (factors[:, None] * self._singular(along, angle)[None, :]).reshape(-1)
 
@@ -93,7 +120,7 @@ class CornerFunctions(Unmapped):
     def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions in coordinates along the middle of the angle and across, the cut being outside."""
         exponents = self._exponents(angle)
-        whole = jnp.asarray(np.abs(exponents - np.round(exponents)) < 1e-9)
+        whole = jnp.asarray(_is_whole(exponents))
         log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
         size, phase = jnp.exp(exponents * log), exponents * theta
         cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
@@ -104,6 +131,50 @@ class CornerFunctions(Unmapped):
                 jnp.where(whole, log * sine + theta * cosine, sine),
             ]
         )
+
+    def _singular_jet(
+        self, along: Points, turn: Float[np.ndarray, "2 2"], angle: float, which: Sequence[Index]
+    ) -> dict[Index, Float[np.ndarray, "1 k n"]]:
+        """The derivatives of the same functions at many points. They are the real and imaginary parts of f(z), z an
+        affine function of x with ∂z/∂x₁ = i ∂z/∂x₀, so that ∂^α f = f^(|α|) z₀^|α| i^α₁ with z₀ = ∂z/∂x₀."""
+        exponents = self._exponents(angle)
+        z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
+            log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
+            first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
+            values = np.cumprod(np.repeat(first[None], len(exponents), axis=0), axis=0)  # the exponents are multiples
+            derivatives = []
+            # The derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
+            p, q = np.ones(len(exponents)), np.zeros(len(exponents))
+            for order in range(highest_order(which) + 1):
+                factor = np.where(_is_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
+                derivatives.append(factor * values)
+                values = values * inverse
+                p, q = p * (exponents - order), p + q * (exponents - order)
+        found = {}
+        for index in which:
+            each = derivatives[sum(index)] * (slope ** sum(index) * 1j ** index[1])
+            found[index] = np.concatenate([each.real, each.imag])[None]
+        return found
+
+
+def _is_whole(exponents: Vector) -> Bool[np.ndarray, " k"]:
+    return np.abs(exponents - np.round(exponents)) < 1e-9
+
+
+def _monomials(
+    along: Points, turn: Float[np.ndarray, "2 2"], powers: Sequence[tuple[int, int]], which: Sequence[Index]
+) -> dict[Index, Float[np.ndarray, "f 1 n"]]:
+    """The derivatives of y₀^p y₁^q with respect to x, where y = `along` is an affine function of x of matrix `turn`."""
+    ones = np.ones(len(along))
+    coordinates = [{(0, 0): along[:, r], (1, 0): turn[r, 0] * ones, (0, 1): turn[r, 1] * ones} for r in range(2)]
+    known: dict[tuple[int, int], dict[Index, Vector]] = {(0, 0): {(0, 0): ones}}
+    for p, q in powers:
+        if (p, q) != (0, 0):
+            r, before = (0, (p - 1, q)) if p > 0 else (1, (p, q - 1))
+            known[p, q] = product(coordinates[r], known[before], which)
+    zero = np.zeros(len(along))
+    return {index: np.stack([known[power].get(index, zero) for power in powers])[:, None] for index in which}
 
 
 def _powers(x: Float[Array, ""], highest: int) -> Float[Array, " n"]:

@@ -1,31 +1,26 @@
 """Features that are the last hidden layer of a network, untrained or trained."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from pdofm._types import FeatureValues, Key, Point
+from pdofm._types import FeatureValues, Key, Point, Points
+from pdofm.batches import batch_size, batches, padded
 from pdofm.errors import unknown_name
-from pdofm.features.base import Corner, Features, HasBox, box_of, check_count, polynomial_degree
-from pdofm.features.trigonometry import cos, sin
+from pdofm.features.activations import activation_of, derivatives
+from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count, polynomial_degree
+from pdofm.jets import Index, Jet, closure, composition, highest_order, unit
 from pdofm.sampling import generator
 
-ACTIVATIONS = {
-    "tanh": jnp.tanh,
-    "tanh3": lambda z: jnp.tanh(z) ** 3,
-    "sin": sin,
-    "cos": cos,
-}
+COLUMNS = 1024
+"""Columns that a product of matrices needs at least to be fast: the points of a batch times the entries of the jet."""
 
 INITIALISATIONS = ("default", "xavier", "kaiming", "uniform")
-
-
-def activation_of(name: str):
-    """The activation function of that name."""
-    if name not in ACTIVATIONS:
-        raise unknown_name("activation", name, ACTIVATIONS)
-    return ACTIVATIONS[name]
 
 
 def resolving_scale(size: int, dim: int, activation: str = "sin") -> float:
@@ -127,3 +122,77 @@ class NetworkFeatures(Features):
             new = sigma(h @ weight.T + bias)
             h = new + h if self.residual else new
         return h
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        found = np.empty((len(which), self.size, len(points)))
+        below = len(closure(tuple(which)))
+        if below == 0:
+            return np.swapaxes(found, 1, 2)
+        on_cube, slopes = self.to_cube(points)
+        hidden, hidden_bias = (tuple(map(jnp.asarray, np.asarray(each))) for each in (self.hidden, self.hidden_bias))
+        fewest = min(256, 2 ** (COLUMNS // below).bit_length())
+        computed: list[tuple[slice, Array]] = []
+        for here, size in batches(len(points), max(fewest, batch_size(8 * below * self.size))):
+            values = _forward(
+                *(self.first, self.first_bias, hidden, hidden_bias, padded(on_cube[here], size), slopes),
+                which=tuple(which),
+                activation=self.activation,
+                residual=self.residual,
+            )
+            computed.append((here, values))
+            if len(computed) > 1:  # while this batch is computed, the one before is copied
+                _store(found, *computed.pop(0))
+        for here, values in computed:
+            _store(found, here, values)
+        return np.swapaxes(found, 1, 2)
+
+
+def _store(found: Float[np.ndarray, "a m n"], here: slice, values: Float[Array, "a m size"]) -> None:
+    found[:, :, here] = np.asarray(values)[:, :, : here.stop - here.start]
+
+
+@partial(jax.jit, static_argnames=("which", "activation", "residual"))
+def _forward(
+    first: Float[Array, "m d"],
+    first_bias: Float[Array, " m"],
+    hidden: tuple[Float[Array, "m m"], ...],
+    hidden_bias: tuple[Float[Array, " m"], ...],
+    points: Float[Array, "n d"],
+    slopes: Float[Array, " d"],
+    *,
+    which: tuple[Index, ...],
+    activation: str,
+    residual: bool,
+) -> Float[Array, "a m n"]:
+    """The derivatives `which` of the last hidden layer at points of the cube, in coordinates xᵢ with dyᵢ/dxᵢ = slopes.
+
+    A jet passes through the layers. Its entries have shape (m, n), or (m, 1) if they are the same at all points; those
+    that are zero are missing.
+    """
+    (n, dim), needed = points.shape, closure(which)
+    value, orders = (0,) * dim, range(highest_order(which) + 1)
+
+    def activated(inner: Jet) -> dict[Index, Array]:
+        sigma = derivatives(activation, inner[value], orders)
+        return composition([sigma[order] for order in orders], inner, needed)
+
+    jet = {value: first @ points.T + first_bias[:, None]}
+    for axis in range(dim):
+        jet[unit(dim, axis)] = first[:, axis, None] * slopes[axis]
+    if not residual:
+        jet = activated(jet)
+    for weight, bias in zip(hidden, hidden_bias, strict=True):
+        inner = _times(weight, jet, n)
+        inner[value] = inner[value] + bias[:, None]
+        new = activated(inner)
+        jet = {index: new[index] + jet[index] if residual and index in jet else new[index] for index in new}
+    return jnp.stack([jet[index] for index in which])
+
+
+def _times(weight: Float[Array, "m m"], jet: Jet, n: int) -> dict[Index, Array]:
+    """A matrix times all entries of a jet: those that differ from point to point side by side, in one product."""
+    many = [index for index, entry in jet.items() if entry.shape[1] == n]
+    side_by_side = jnp.stack([jet[index] for index in many], axis=1)
+    product = (weight @ side_by_side.reshape(len(weight), -1)).reshape(side_by_side.shape)
+    found = {index: weight @ entry for index, entry in jet.items() if index not in many}
+    return found | {index: product[:, i] for i, index in enumerate(many)}

@@ -6,56 +6,47 @@
 2022.)
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product as choices
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Float, Int
 
-from pdofm._types import FeatureValues, Key, Point, Points, Vector
-from pdofm.domain import Box, Domain, Part, Piece, trim
+from pdofm._types import FeatureValues, Key, Mask, Point, Points, Vector
+from pdofm.domain import Box, Domain
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, Unmapped, box_of
-from pdofm.features.trigonometry import sin
-from pdofm.operators import dt, partial
+from pdofm.features.base import Corner, Features, Jets, Unmapped, box_of
+from pdofm.features.interfaces import interface_terms
+from pdofm.features.windows import (
+    OVERLAP,
+    WINDOWS,
+    Reached,
+    equal_cells,
+    given_subdomains,
+    grid_of,
+    most_overlaps,
+    reached_by_centers,
+    reached_on_grid,
+    strides,
+    window_jets,
+)
+from pdofm.jets import Index, closure, product
 from pdofm.sampling import generator, unit_points
-from pdofm.terms import Term, joined
+from pdofm.terms import Term
 
 Inner = Callable[[Box, int], Features]
 """Builds the features of one subdomain from its box and a seed: ``lambda box, key: RandomFeatures(box, 100,
 key=key)``."""
 
-OVERLAP = 1.25
-"""Window b reaches to 5/4 of the radius of its subdomain."""
-
-INTERFACE_WEIGHT = 10.0
-
 SIMILAR = 4.0
 """Up to this ratio of the mean volume of the subdomains to the smallest, even points are worth more than as many in
 each of them."""
-
-
-def window_b(y: Array) -> Array:
-    """1 for |y| ≤ 3/4, 0 for |y| ≥ 5/4, (1 - sin 2π|y|) / 2 between: once differentiable, the second derivative
-    jumps."""
-    size = jnp.abs(y)
-    falling = (1 - sin(2 * jnp.pi * jnp.clip(size, 0.75, 1.25))) / 2
-    return jnp.where(size <= 0.75, 1.0, jnp.where(size >= 1.25, 0.0, falling))
-
-
-def smooth_window(y: Array) -> Array:
-    """The same between the same limits, but three times differentiable."""
-    t = jnp.clip(2 * jnp.abs(y) - 1.5, 0.0, 1.0)
-    return 1 - t**4 * (35 - 84 * t + 70 * t**2 - 20 * t**3)
-
-
-WINDOWS = {"a": jnp.ones_like, "b": window_b, "smooth": smooth_window}
 
 
 class PartitionOfUnity(Unmapped):
@@ -105,11 +96,11 @@ class PartitionOfUnity(Unmapped):
         if (subdomains is None) == (centers is None):
             raise FeaturesError("Give either a grid of subdomains, as in subdomains=(2, 2), or centers and radii.")
         if centers is None:
-            self.grid = _grid(subdomains, self.dim)
-            self.centers, self.radii = _cells(self.lower, self.upper, self.grid)
+            self.grid = grid_of(subdomains, self.dim)
+            self.centers, self.radii = equal_cells(self.lower, self.upper, self.grid)
         else:
             self.grid = None
-            self.centers, self.radii = _given(centers, radii, self.dim)
+            self.centers, self.radii = given_subdomains(centers, radii, self.dim)
             if window == "a" or not normalise:
                 raise FeaturesError("Window 'a' and normalise=False need a grid: give subdomains= instead of centers.")
         used = self._used(domain)
@@ -122,7 +113,7 @@ class PartitionOfUnity(Unmapped):
         if self.grid is not None:
             self.table = np.where(used, np.cumsum(used) - 1, -1)
         self.centers, self.radii = self.centers[used], self.radii[used]
-        self.reach = 2**self.dim if self.grid is not None else _most_overlaps(self.centers, OVERLAP * self.radii)
+        self.reach = 2**self.dim if self.grid is not None else most_overlaps(self.centers, OVERLAP * self.radii)
         seeds = generator(key).integers(2**31, size=len(self.centers))
         built = [
             inner(Box(center - radius, center + radius), int(seed))
@@ -138,7 +129,8 @@ class PartitionOfUnity(Unmapped):
 
     @property
     def _one(self) -> Features:
-        return jax.tree.map(lambda leaf: leaf[0], self.local)
+        # A slice of a JAX array would be compiled.
+        return jax.tree.map(lambda leaf: (leaf if isinstance(leaf, Tracer) else np.asarray(leaf))[0], self.local)
 
     @property
     def size(self) -> int:
@@ -167,18 +159,9 @@ class PartitionOfUnity(Unmapped):
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         """Continuity of value and normal derivative across the interfaces of window a."""
-        if self.window != "a":
+        if self.window != "a" or self.grid is None:
             return ()
-        terms = []
-        for axis in range(self.dim):
-            pieces = tuple(piece for plane in self._planes(axis) for piece in trim(plane, _inside(domain)))
-            if pieces:
-                lhs = _Continuity(
-                    axis, 8 * float(np.finfo(float).eps) * float(np.max(np.abs([self.lower, self.upper])))
-                )
-                on = Part(pieces, domain.has_time)
-                terms.append(Term(f"interface-x{axis}", lhs, 0.0, on, INTERFACE_WEIGHT))
-        return tuple(terms)
+        return interface_terms(np.asarray(self.lower), np.asarray(self.upper), self.grid, domain)
 
     def __call__(self, x: Point) -> FeatureValues:
         which, weights = self.windows(x)
@@ -188,6 +171,68 @@ class PartitionOfUnity(Unmapped):
         # subdomains alternate, so that leading ones span a coarser space in each of them.
         places = (which[:, None] == jnp.arange(self.count, dtype=which.dtype)[None, :]).astype(local.dtype)
         return (local.T @ places).reshape(-1)
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        found = np.zeros((len(which), self._one.size, self.count, len(points)))
+        reached = self._reached(points)
+        for k, at, local, below, window in self._pieces(points, reached, which):
+            inner = np.swapaxes(local.jets(points[at], below), 1, 2)
+            jet = product(window, dict(zip(below, inner, strict=True)), which)
+            for out, index in zip(found, which, strict=True):
+                out[:, k, at] = jet[index]
+        found[..., self._undefined(points, reached)] = np.nan
+        return np.swapaxes(found.reshape(len(which), self.size, len(points)), 1, 2)
+
+    def expand(
+        self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
+    ) -> Float[np.ndarray, "a n C"]:
+        found = np.zeros((len(which), len(points), coefficients.shape[1]))
+        reached = self._reached(points)
+        by_subdomain = coefficients.reshape(-1, self.count, coefficients.shape[1])
+        for k, at, local, below, window in self._pieces(points, reached, which):
+            inner = local.expand(points[at], below, by_subdomain[:, k])
+            columns = {index: each[:, None] for index, each in window.items()}
+            jet = product(columns, dict(zip(below, inner, strict=True)), which)
+            for out, index in zip(found, which, strict=True):
+                out[at] += jet[index]
+        found[:, self._undefined(points, reached)] = np.nan
+        return found
+
+    def _pieces(
+        self, points: Points, reached: Reached, which: Sequence[Index]
+    ) -> Iterator[tuple[int, Int[np.ndarray, " p"], Features, tuple[Index, ...], dict[Index, Vector]]]:
+        """Each subdomain that has points: its number, the numbers of its points, its features, the derivatives of these
+        that are needed, and the derivatives of its window."""
+        if self.window == "a":
+            below, windows = tuple(which), {(0,) * self.dim: np.ones(len(reached.points))}
+        else:
+            below, count = closure(tuple(which)), len(points) if self.normalise else None
+            windows = window_jets(self.window, reached, np.asarray(self.radii), count, below)
+        leaves, structure = jax.tree.flatten(self.local)
+        leaves = [np.asarray(leaf) for leaf in leaves]
+        for k in range(self.count):
+            here = reached.of(k)
+            if here.start < here.stop:
+                local = jax.tree.unflatten(structure, [leaf[k] for leaf in leaves])
+                yield k, reached.points[here], local, below, {index: each[here] for index, each in windows.items()}
+
+    def _reached(self, points: Points) -> Reached:
+        if self.grid is None:
+            return reached_by_centers(points, np.asarray(self.centers), np.asarray(self.radii))
+        return reached_on_grid(
+            points,
+            (np.asarray(self.lower), np.asarray(self.upper)),
+            self.grid,
+            np.asarray(self.table),
+            indicators=self.window == "a",
+            plain=not self.normalise,
+        )
+
+    def _undefined(self, points: Points, reached: Reached) -> Mask:
+        """Points that no window reaches, so that there is no sum to divide by."""
+        if self.window == "a" or not self.normalise:
+            return np.zeros(len(points), dtype=bool)
+        return np.bincount(reached.points, minlength=len(points)) == 0
 
     def windows(self, x: Point) -> tuple[Int[Array, " k"], Float[Array, " k"]]:
         """The subdomains whose windows may reach a point, and the values of their windows there, which sum to 1."""
@@ -207,10 +252,10 @@ class PartitionOfUnity(Unmapped):
         home = jnp.clip(jnp.floor(jax.lax.stop_gradient(at)), 0, cells - 1)
         near = jnp.where(jax.lax.stop_gradient(at) - home < 0.5, home - 1, home + 1)
         found, weights = [], []
-        for choice in product((0, 1), repeat=self.dim):
+        for choice in choices((0, 1), repeat=self.dim):
             cell = jnp.where(np.array(choice, dtype=bool), near, home)
             valid = jnp.all((cell >= 0) & (cell < cells))
-            flat = jnp.asarray(np.array(_strides(self.grid)), dtype=jnp.int64) @ cell.astype(jnp.int64)
+            flat = jnp.asarray(np.array(strides(self.grid)), dtype=jnp.int64) @ cell.astype(jnp.int64)
             number = jnp.asarray(self.table)[jnp.where(valid, flat, 0)]
             kept = valid & (number >= 0)
             local = 2 * (at - cell) - 1
@@ -249,109 +294,6 @@ class PartitionOfUnity(Unmapped):
                     f"The windows do not cover the domain, for instance not {points[bare][0].tolist()}. "
                     "Use larger radii or more centers."
                 )
-
-    @property
-    def working_bytes(self) -> int:
-        return self.reach * sum(leaf.nbytes for leaf in jax.tree.leaves(self.local)) // self.count
-
-    def _planes(self, axis: int) -> list[Piece]:
-        """The planes between the cells of the grid across an axis."""
-        grid = self.grid or ()
-        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
-        sides = np.delete(upper - lower, axis)
-
-        def plane(i: int) -> Piece:
-            height = lower[axis] + (upper[axis] - lower[axis]) * i / grid[axis]
-            normal = np.eye(self.dim)[axis]
-
-            def chart(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-                points = np.insert(np.delete(lower, axis) + sides * u, axis, height, axis=1)
-                return points, np.broadcast_to(normal, points.shape).copy()
-
-            return Piece(f"interface x{axis} {i}", float(np.prod(sides)), (True,) * (self.dim - 1), chart)
-
-        return [plane(i) for i in range(1, grid[axis])]
-
-
-@dataclass(frozen=True)
-class _Continuity:
-    """Jumps of value and of the derivative across a plane.
-
-    Each side is reached by a shift of a few rounding units, which decides the subdomain and moves nothing else.
-    """
-
-    is_linear: ClassVar[bool] = True
-
-    axis: int
-    shift: float
-
-    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
-        in_time = self.axis == args[0].size
-
-        def components(*a: Array) -> Array:
-            return joined(u(*a))
-
-        def moved(by: float) -> tuple[Array, ...]:
-            if in_time:
-                return args[0], args[1] + by
-            return (args[0] + by * jnp.eye(args[0].size, dtype=args[0].dtype)[self.axis], *args[1:])
-
-        above, below = moved(self.shift), moved(-self.shift)
-        slope = dt(components) if in_time else partial(components, self.axis)
-        return jnp.concatenate([components(*above) - components(*below), slope(*above) - slope(*below)])
-
-
-def _inside(domain: Domain) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    return lambda points, normals: domain.contains(points)
-
-
-def _grid(subdomains: Sequence[int] | int | None, dim: int) -> tuple[int, ...]:
-    counts = (subdomains,) * dim if isinstance(subdomains, int) else tuple(subdomains or ())
-    if len(counts) != dim or any(not isinstance(n, int) or n < 1 for n in counts):
-        raise FeaturesError(f"subdomains must be {dim} positive integers, one per axis; got {subdomains!r}.")
-    return counts
-
-
-def _cells(lower: np.ndarray, upper: np.ndarray, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    radius = (upper - lower) / np.array(grid) / 2
-    steps = np.array(list(product(*(range(n) for n in grid))), dtype=np.float64)
-    return lower + (2 * steps + 1) * radius, np.broadcast_to(radius, steps.shape).copy()
-
-
-def _strides(grid: tuple[int, ...] | None) -> list[int]:
-    return [int(np.prod((grid or ())[axis + 1 :])) for axis in range(len(grid or ()))]
-
-
-def _given(centers: Any, radii: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    centers = np.asarray(centers, dtype=np.float64)
-    if centers.ndim != 2 or centers.shape[1] != dim or radii is None:
-        raise FeaturesError(f"centers must have shape (P, {dim}) and come with radii; got shape {centers.shape}.")
-    radii = np.asarray(radii, dtype=np.float64)
-    radii = radii[:, None] if radii.ndim == 1 else radii
-    if radii.ndim > 2 or (radii.ndim == 2 and radii.shape not in ((len(centers), 1), centers.shape)):
-        raise FeaturesError(f"radii must have shape (P,) or (P, {dim}) for {len(centers)} centers; got {radii.shape}.")
-    radii = np.broadcast_to(radii, centers.shape).copy()
-    if not (radii > 0).all():
-        raise FeaturesError("radii must be positive.")
-    return centers, radii
-
-
-def _most_overlaps(centers: np.ndarray, halves: np.ndarray) -> int:
-    """How many windows reach one point at most, or an upper bound of it."""
-    lower, upper = centers - halves, centers + halves
-    meet = ((lower[:, None] < upper[None]) & (lower[None] < upper[:, None])).all(axis=2)
-    most = 0
-    for mine in np.asarray(meet):
-        # Where most of them meet, one begins along each axis: look there, among its neighbours.
-        low, high = lower[mine], upper[mine]
-        if low.size ** low.shape[1] > 2**22:
-            most = max(most, len(low))
-            continue
-        sides = (np.unique(low[:, axis]) for axis in range(low.shape[1]))
-        corners = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, 1, low.shape[1])
-        over = ((low[None] <= corners) & (corners < high[None])).all(axis=2)
-        most = max(most, int(np.count_nonzero(over, axis=1).max()))
-    return most
 
 
 def _stacked(built: list[Features]) -> Features:

@@ -1,15 +1,49 @@
 """One layer of random features, σ(w·x + b)."""
 
+from collections.abc import Sequence
+from itertools import product
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from pdofm._types import FeatureValues, Key, Point
+from pdofm._types import FeatureValues, Key, Point, Points
+from pdofm.batches import slices
 from pdofm.errors import unknown_name
-from pdofm.features.base import Corner, Features, HasBox, box_of, check_count, polynomial_degree
-from pdofm.features.network import INITIALISATIONS, activation_of
+from pdofm.features.activations import activation_of, derivatives
+from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count, polynomial_degree
+from pdofm.features.network import INITIALISATIONS
+from pdofm.jets import Index
 from pdofm.sampling import generator
+
+BLOCK_POINTS, BLOCK = 2048, 2**15
+"""How many points, and how many values at points, are computed at once: a core's cache holds a few arrays of them."""
+
+
+def ridges(
+    found: Float[np.ndarray, "a m n"],
+    points: Points,
+    weight: Float[np.ndarray, "m d"],
+    bias: Float[np.ndarray, " m"],
+    slopes: Float[np.ndarray, " d"],
+    activation: str,
+    which: Sequence[Index],
+) -> None:
+    """Write the derivatives `which` of σ(w·y + b), points y given on the cube, in coordinates xᵢ with dyᵢ/dxᵢ = slopes:
+    σ^(|α|)(w·y + b) Π (wᵢ slopeᵢ)^αᵢ."""
+    orders = sorted({sum(index) for index in which})
+    factors = [np.prod((weight * slopes) ** np.array(index), axis=1, keepdims=True) for index in which]
+    rows = max(1, BLOCK // max(1, min(len(points), BLOCK_POINTS)))
+    for at, some in product(slices(len(points), BLOCK_POINTS), slices(len(weight), rows)):
+        phase = weight[some] @ points[at].T
+        phase += bias[some, None]
+        sigma = derivatives(activation, phase, orders)
+        for out, factor, index in zip(found, factors, which, strict=True):
+            if any(index):
+                np.multiply(sigma[sum(index)], factor[some], out=out[some, at])
+            else:
+                out[some, at] = sigma[0]
 
 
 class RandomFeatures(Features):
@@ -69,3 +103,9 @@ class RandomFeatures(Features):
 
     def values(self, y: Point) -> FeatureValues:
         return activation_of(self.activation)(y @ self.weight.T + self.bias)
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        found = np.empty((len(which), self.size, len(points)))
+        on_cube, slopes = self.to_cube(points)
+        ridges(found, on_cube, np.asarray(self.weight), np.asarray(self.bias), slopes, self.activation, which)
+        return np.swapaxes(found, 1, 2)

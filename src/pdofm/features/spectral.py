@@ -6,19 +6,18 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Complex, Float, Int
 
-from pdofm._types import FeatureValues, Point
+from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, HasBox, box_of, check_count
+from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
 from pdofm.features.trigonometry import cos, sin
+from pdofm.jets import Index
 
 
 @lru_cache(maxsize=64)
@@ -77,105 +76,101 @@ def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], i
     return found
 
 
-Table = tuple[Float[Array, " _"], ...]
-"""For each order the derivatives of T₀, T₁, … at one coordinate."""
+Series = Sequence[Float[np.ndarray, " n"] | float]
+"""A coordinate at points with its first, second, … derivatives along a line."""
 
-ORDERS = 4
-"""Derivatives up to this order share one set of tables; those that are not used cost nothing."""
+Table = Float[np.ndarray, "_ _ n"]
+"""For each order of derivative T₀, T₁, … at points."""
 
 
-def _table(y: Array, highest: int, orders: int) -> Table:
-    """The derivatives of orders 0 … `orders` of T₀ … T_highest at a coordinate.
+def table(coordinate: Series, highest: int) -> Table:
+    """The derivatives of T₀(s), …, T_highest(s), where s is a `coordinate` given with its derivatives: as many orders
+    as it has.
 
     By T_{k+j} = 2 T_k T_j - T_{k-j} the table is doubled at each step, derivatives by Leibniz' rule: a handful of steps
     whatever its length.
     """
-    one, zero = jnp.ones_like(y), jnp.zeros_like(y)
-    first = [(one, y), (zero, one), *[(zero, zero)] * (orders - 1)]
-    table = [jnp.stack(pair) for pair in first[: orders + 1]]
-    while len(table[0]) <= highest:
-        top, others = [column[-1] for column in table], [column[1:] for column in table]
-        products = [sum(math.comb(r, s) * top[s] * others[r - s] for s in range(r + 1)) for r in range(orders + 1)]
-        table = [
-            jnp.concatenate([column, 2 * product - column[-2::-1]])
-            for column, product in zip(table, products, strict=True)
-        ]
-    return tuple(column[: highest + 1] for column in table)
+    orders, n = len(coordinate), len(np.atleast_1d(coordinate[0]))
+    found = np.zeros((orders, max(highest, 1) + 1, n))
+    found[0, 0] = 1.0
+    found[:, 1] = np.stack([np.broadcast_to(each, (n,)) for each in coordinate])
+    top = 1
+    while top < highest:
+        new = min(top, highest - top)
+        above, mirrored = found[:, top + 1 : top + new + 1], found[:, top - new : top][:, ::-1]
+        for r in range(orders):
+            total = found[0, top] * found[r, 1 : new + 1]
+            for s in range(1, r + 1):
+                total += (math.comb(r, s) * found[s, top]) * found[r - s, 1 : new + 1]
+            np.subtract(2 * total, mirrored[r], out=above[r])
+        top += new
+    return found[:, : highest + 1]
 
 
-def _tables(y: Point, indices: Int[np.ndarray, "m d"], orders: int) -> tuple[Table, ...]:
-    """One table per axis."""
-    fixed = jax.lax.stop_gradient(y)
-    return tuple(_table(fixed[axis], int(highest), orders) for axis, highest in enumerate(indices.max(axis=0)))
+def tables(points: Points, lower: Vector, upper: Vector, highest: Sequence[int], which: Sequence[Index]) -> list[Table]:
+    """One table per axis of a box, up to the degree and the derivative that is needed there."""
+    found = []
+    for axis, k in enumerate(highest):
+        slope = 2 / (upper[axis] - lower[axis])
+        y = (points[:, axis] - (upper[axis] + lower[axis]) / 2) * slope
+        orders = max((index[axis] for index in which), default=0)
+        found.append(table([y, slope, *[0.0] * (orders - 1)][: orders + 1], int(k)))
+    return found
 
 
-def products(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
-    """The products of Chebyshev polynomials of these degrees per axis."""
-
-    def picked(columns: list[Array], _: None) -> Array:
-        if len(columns) == 1:
-            return columns[0][indices[:, 0]]
-        # A product with columns of the identity picks entries, and is much faster than to gather them.
-        entries = (
-            column @ np.eye(len(column), dtype=y.dtype)[:, index]
-            for column, index in zip(columns, indices.T, strict=True)
-        )
-        return functools.reduce(operator.mul, entries)
-
-    return _of_columns(picked, y, indices, None)
+def products(along: Sequence[Table], indices: Int[np.ndarray, "m d"], which: Sequence[Index]) -> Jets:
+    """The derivatives `which` of the products of the functions in tables, one table per coordinate."""
+    found = np.empty((len(which), len(indices), along[0].shape[-1]))
+    buffer = np.empty(found.shape[1:])
+    for out, index in zip(found, which, strict=True):
+        for axis, (each, k) in enumerate(zip(along, index, strict=True)):
+            target = out if axis == 0 else buffer
+            np.take(each[k], indices[:, axis], axis=0, out=target, mode="clip")  # "raise" would copy through a buffer
+            if axis > 0:
+                np.multiply(out, target, out=out)
+    return np.swapaxes(found, 1, 2)
 
 
 SPARSE = 8
 """A grid of coefficients with so many times more entries than coefficients is not worth while."""
 
 
-def combined(y: Point, indices: Int[np.ndarray, "m d"], coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
-    """The combination of the products with these coefficients: in few dimensions a grid of them is contracted axis by
-    axis, and no product is formed."""
-    sizes = indices.max(axis=0) + 1
-    if math.prod(sizes.tolist()) > SPARSE * len(indices):
-        return products(y, indices) @ coefficients
-    grid = jnp.zeros((*sizes, coefficients.shape[1]), coefficients.dtype).at[tuple(indices.T)].set(coefficients)
+def contracted(
+    along: Sequence[Table],
+    indices: Int[np.ndarray, "m d"],
+    which: Sequence[Index],
+    coefficients: Float[np.ndarray, "m C"],
+) -> Float[np.ndarray, "a n C"]:
+    """The derivatives `which` of combinations of those products. In few dimensions a grid of coefficients is contracted
+    with one table after the other, and no product is formed."""
+    sizes = [each.shape[1] for each in along]
+    if math.prod(sizes) > SPARSE * len(indices):
+        return products(along, indices, which) @ coefficients
+    grid = np.zeros((*sizes, coefficients.shape[1]))
+    grid[tuple(indices.T)] = coefficients
+    first: dict[int, np.ndarray] = {}
+    found = np.empty((len(which), along[0].shape[-1], coefficients.shape[1]))
+    for out, (k, *others) in zip(found, which, strict=True):
+        if k not in first:
+            first[k] = np.tensordot(along[0][k], grid, (0, 0))
+        value = first[k]
+        for each, order in zip(along[1:], others, strict=True):
+            value = np.einsum("kn,nk...->n...", each[order], value)
+        out[...] = value
+    return found
 
-    def contracted(columns: list[Array], grid: Array) -> Array:
-        for column in columns:
-            grid = (column @ grid.reshape(len(grid), -1)).reshape(grid.shape[1:])
-        return grid
 
-    return _of_columns(contracted, y, indices, grid)
+def polynomials(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
+    """The products of Chebyshev polynomials of these degrees per axis at one point."""
 
+    def column(x: Array, highest: int) -> Array:
+        found = jnp.stack([jnp.ones_like(x), x])
+        while len(found) <= highest:
+            found = jnp.concatenate([found, 2 * found[-1] * found[1:] - found[-2::-1]])
+        return found
 
-def _of_columns(
-    form: Callable[[list[Array], Any], Array], y: Point, indices: Int[np.ndarray, "m d"], data: Array | None
-) -> Array:
-    """A form that is linear in the column T₀, T₁, … of each axis, and in its data if it has any.
-
-    Its derivatives are the same form of derivatives of the columns, one order per axis. Said so, they cost small matrix
-    products and no automatic differentiation, and share tables.
-    """
-
-    def derivative(orders: tuple[int, ...], y: Point, tables: tuple[Table, ...], data: Array | None) -> Array:
-        if max(orders) >= len(tables[0]):
-            tables = _tables(y, indices, 2 * max(orders))
-
-        @jax.custom_jvp
-        def value(y: Point, tables: tuple[Table, ...], data: Array | None) -> Array:
-            return form([table[k] for table, k in zip(tables, orders, strict=True)], data)
-
-        @value.defjvp
-        def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
-            (y, tables, data), (direction, _, change) = primals, tangents
-            slopes = [
-                direction[axis] * derivative((*orders[:axis], orders[axis] + 1, *orders[axis + 1 :]), y, tables, data)
-                for axis in range(len(orders))
-            ]
-            if data is not None:
-                slopes.append(value(y, tables, change))
-            return value(y, tables, data), functools.reduce(operator.add, slopes)
-
-        return value(y, tables, data)
-
-    return derivative((0,) * indices.shape[1], y, _tables(y, indices, ORDERS), data)
+    columns = (column(y[axis], int(k))[indices[:, axis]] for axis, k in enumerate(indices.max(axis=0)))
+    return functools.reduce(operator.mul, columns)
 
 
 class Chebyshev(Features):
@@ -215,11 +210,24 @@ class Chebyshev(Features):
     def size(self) -> int:
         return len(_indices(self.dim, self.degree, self.kind))
 
-    def values(self, y: Point) -> FeatureValues:
-        return products(y, _indices(self.dim, self.degree, self.kind))
+    @property
+    def _degrees(self) -> Int[np.ndarray, "m d"]:
+        return _indices(self.dim, self.degree, self.kind)
 
-    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
-        return combined(self.mapped(x), _indices(self.dim, self.degree, self.kind), coefficients)
+    def values(self, y: Point) -> FeatureValues:
+        return polynomials(y, self._degrees)
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        return products(self._tables(points, which), self._degrees, which)
+
+    def expand(
+        self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
+    ) -> Float[np.ndarray, "a n C"]:
+        return contracted(self._tables(points, which), self._degrees, which, coefficients)
+
+    def _tables(self, points: Points, which: Sequence[Index]) -> list[Table]:
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        return tables(points, lower, upper, self._degrees.max(axis=0).tolist(), which)
 
 
 class Fourier(Features):
@@ -264,3 +272,36 @@ class Fourier(Features):
         # cos 0, then cosine and sine of each wave in turn, so that leading functions are the coarser ones
         pairs = jnp.stack([cos(phase[1:]), sin(phase[1:])], axis=1).reshape(-1)
         return jnp.concatenate([jnp.ones(1, dtype=y.dtype), pairs])
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        """A wave exp(i k·y) is the product of one per axis, and its derivatives are the wave times powers of i k."""
+        waves = _half_space(self.dim, self.degree, self.kind)[1:]
+        on_cube, slopes = self.to_cube(points)
+        frequency = np.pi / self.extension
+        along = [_wave_table(frequency * on_cube[:, axis], self.degree) for axis in range(self.dim)]
+        every = functools.reduce(operator.mul, (each[waves[:, axis]] for axis, each in enumerate(along)))
+        cosines, sines = np.real(every), np.imag(every)
+        found = np.empty((len(which), self.size, len(points)))
+        for out, index in zip(found, which, strict=True):
+            out[0] = float(not any(index))
+            factor = np.prod((frequency * slopes * waves) ** np.array(index), axis=1, keepdims=True)
+            for shift, rows in ((0, out[1::2]), (-1, out[2::2])):  # cosines; sines, which are a quarter behind
+                quarter = (sum(index) + shift) % 4
+                sign = -1 if quarter in (1, 2) else 1
+                np.multiply(sines if quarter % 2 else cosines, sign * factor, out=rows)
+        return np.swapaxes(found, 1, 2)
+
+
+def _wave_table(angle: Vector, highest: int) -> Complex[np.ndarray, "k n"]:
+    """exp(i k θ) for k = 0, …, highest, -highest, …, -1, so that k is its own index, by doubling."""
+    found = np.empty((2 * highest + 1, len(angle)), dtype=np.complex128)
+    found[0] = 1.0
+    if highest > 0:
+        found.real[1], found.imag[1] = np.cos(angle), np.sin(angle)
+    top = 1
+    while top < highest:
+        new = min(top, highest - top)
+        np.multiply(found[1 : new + 1], found[top], out=found[top + 1 : top + new + 1])
+        top += new
+    np.conjugate(found[1 : highest + 1], out=found[highest + 1 :][::-1])
+    return found

@@ -5,6 +5,7 @@ layer s is n·x magnified by 1/w, outside it grows like a logarithm. (The map of
 collocation method with adaptively transformed Chebyshev grid points", 2006, with a direction.)
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,8 +15,9 @@ from jaxtyping import Array, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, HasBox, Unmapped, box_of
-from pdofm.features.spectral import chosen_degree, combined, indices_below, products
+from pdofm.features.base import Corner, HasBox, Jets, Unmapped, box_of
+from pdofm.features.spectral import Table, chosen_degree, contracted, indices_below, polynomials, products, table
+from pdofm.jets import Index, unit
 
 ALONG = 2
 """A degree along the layer counts so many times: across it the function is harder to resolve."""
@@ -104,13 +106,75 @@ class StretchedPolynomials(Unmapped):
         return 1 / len(points) + fine / fine.sum()
 
     def __call__(self, x: Point) -> FeatureValues:
-        return products(self._stretched(x), _indices(self.dim, self.degree))
-
-    def value_of(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
-        return combined(self._stretched(x), _indices(self.dim, self.degree), coefficients)
+        return polynomials(self._stretched(x), _indices(self.dim, self.degree))
 
     def _stretched(self, x: Point) -> Point:
         across, *along = jnp.asarray(self.axes) @ x
         stretched = jnp.stack([jnp.arcsinh((across - self.center) / self.width), *along])
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
         return (2 * stretched - low - high) / (high - low)
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        rotated, factors = _rotated(np.asarray(self.axes), which)
+        found = np.swapaxes(products(self._tables(points, rotated), _indices(self.dim, self.degree), rotated), 1, 2)
+        return np.swapaxes(np.tensordot(factors, found, 1), 1, 2)
+
+    def expand(
+        self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
+    ) -> Float[np.ndarray, "a n C"]:
+        rotated, factors = _rotated(np.asarray(self.axes), which)
+        tables = self._tables(points, rotated)
+        return np.tensordot(factors, contracted(tables, _indices(self.dim, self.degree), rotated, coefficients), 1)
+
+    def _tables(self, points: Points, which: Sequence[Index]) -> list[Table]:
+        """The polynomials in each stretched coordinate, with derivatives along the rotated axes."""
+        reached = points @ np.asarray(self.axes).T
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        found = []
+        for axis, highest in enumerate(_indices(self.dim, self.degree).max(axis=0)):
+            orders = max((index[axis] for index in which), default=0)
+            if axis == 0:
+                width = float(self.width)
+                along = _arcsinh((reached[:, 0] - float(self.center)) / width, orders)
+                series = [derivative / width**order for order, derivative in enumerate(along)]
+            else:
+                series = [reached[:, axis], 1.0, *[0.0] * (orders - 1)][: orders + 1]
+            slope = 2 / (high[axis] - low[axis])
+            series = [slope * derivative for derivative in series]
+            series[0] = series[0] - slope * (low[axis] + high[axis]) / 2
+            found.append(table(series, int(highest)))
+        return found
+
+
+def _arcsinh(q: Vector, orders: int) -> list[Vector]:
+    """arcsinh q with its derivatives. The first one, g, satisfies (1 + q²) g′ + q g = 0; differentiated k times that is
+    (1 + q²) g⁽ᵏ⁺¹⁾ + (2k + 1) q g⁽ᵏ⁾ + k² g⁽ᵏ⁻¹⁾ = 0."""
+    square = 1 + q * q
+    found = [np.arcsinh(q), 1 / np.sqrt(square)]
+    for k in range(orders - 1):
+        before = k**2 * found[k] if k > 0 else 0.0
+        found.append(-((2 * k + 1) * q * found[k + 1] + before) / square)
+    return found[: orders + 1]
+
+
+def _rotated(
+    axes: Float[np.ndarray, "d d"], which: Sequence[Index]
+) -> tuple[tuple[Index, ...], Float[np.ndarray, "a b"]]:
+    """The derivatives `which` as combinations of derivatives along the rows of `axes`: those that occur, and a row of
+    factors for each of `which`. ∂ᵢ = Σᵣ axes[r, i] ∂ᵣ, and the powers and products of these are multiplied out."""
+    dim = len(axes)
+    combinations = []
+    for index in which:
+        terms: dict[Index, float] = {(0,) * dim: 1.0}
+        for axis in (axis for axis, k in enumerate(index) for _ in range(k)):
+            new: dict[Index, float] = {}
+            for term, factor in terms.items():
+                for r in np.flatnonzero(axes[:, axis]).tolist():
+                    higher = tuple(a + b for a, b in zip(term, unit(dim, r), strict=True))
+                    new[higher] = new.get(higher, 0.0) + factor * float(axes[r, axis])
+            terms = new
+        combinations.append(terms)
+    rotated = tuple(dict.fromkeys(term for terms in combinations for term in terms))
+    return rotated, np.array([[terms.get(term, 0.0) for term in rotated] for terms in combinations]).reshape(
+        len(which), len(rotated)
+    )

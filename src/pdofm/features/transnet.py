@@ -8,10 +8,12 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import FeatureValues, Key, Point
+from pdofm._types import FeatureValues, Key, Point, Points
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, Features, HasBox, box_of, check_count
-from pdofm.features.network import activation_of
+from pdofm.features.activations import activation_of
+from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
+from pdofm.features.random import ridges
+from pdofm.jets import Index
 from pdofm.lstsq import QR
 from pdofm.sampling import generator, unit_points
 
@@ -86,7 +88,7 @@ class TransNet(Features):
 
         def misfit(shape: float) -> float:
             trial = cls(cube, size, shape=float(shape), radius=radius, activation=activation, key=seed)
-            values = np.asarray(jnp.vectorize(trial.values, signature="(d)->(m)")(jnp.asarray(y)))
+            values = trial.jets(y, [(0,) * dim])[0]
             fitted = QR(rcond=1e-12).factor(values).solve(fields)
             return float(np.mean((values @ fitted - fields) ** 2))
 
@@ -100,8 +102,15 @@ class TransNet(Features):
         return eqx.tree_at(lambda f: (f.weight, f.bias), self, (factor * self.weight, factor * self.bias))
 
     def values(self, y: Point) -> FeatureValues:
-        ridges = activation_of(self.activation)(y @ self.weight.T + self.bias)
-        return jnp.concatenate([jnp.ones(1, dtype=y.dtype), ridges])
+        sigma = activation_of(self.activation)(y @ self.weight.T + self.bias)
+        return jnp.concatenate([jnp.ones(1, dtype=y.dtype), sigma])
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        found = np.empty((len(which), self.size, len(points)))
+        found[:, 0] = np.array([not any(index) for index in which])[:, None]
+        on_cube, slopes = self.to_cube(points)
+        ridges(found[:, 1:], on_cube, np.asarray(self.weight), np.asarray(self.bias), slopes, self.activation, which)
+        return np.swapaxes(found, 1, 2)
 
 
 class _Cube:

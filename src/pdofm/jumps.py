@@ -1,0 +1,121 @@
+"""Jumps that automatic differentiation does not see.
+
+The derivative of ``jnp.where(x < 0.5, 1.0, 10.0)`` is zero to automatic differentiation, although the function jumps.
+So ``div(a grad u)`` with such an a becomes a Δu: the condition that the flux is continuous is lost, and a wrong
+solution satisfies all that is left. Outside of derivatives, as in a(x) Δu, or in a source, a jump is legitimate.
+
+The symbol of a term tells where its coefficients jump: along a line the change stays however near two points are. If
+the operator, with difference quotients instead of derivatives, grows there like one over their step, a derivative of
+the jump is part of it.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pdofm._types import Mask, Points
+from pdofm.domain import Domain
+from pdofm.operators import differences
+from pdofm.symbol import Symbol, random_jet
+
+LINES, ALONG = 16, 257
+"""Lines through the domain that are looked at, and points on each."""
+
+SUSPECTS = 8
+"""Places along the lines that are looked at more closely."""
+
+SMALLEST_JUMP = 1e-6
+"""Jumps below this fraction of the largest coefficient are not looked for."""
+
+GROWTH = 3.0
+"""A difference quotient over a jump grows eightfold from step to step, one of a smooth function not at all."""
+
+
+def hidden_jump(symbol: Symbol, domain: Domain) -> Points | None:
+    """A point where a coefficient jumps inside of a derivative, shape (1, d); None if none is found."""
+    if not symbol.decides:
+        return None
+    jumps = _jumps(symbol, domain)
+    if len(jumps) == 0:
+        return None
+    found = jumps[_are_differentiated(symbol, jumps, float(domain.size))]
+    return found[:1] if len(found) else None
+
+
+def _coefficients(symbol: Symbol, points: Points) -> Float[np.ndarray, "n f"]:
+    """All coefficients of the symbol at points, at one and the same jet."""
+    normals = np.zeros((len(points), symbol.space_dim))
+    components = symbol.layout.components
+    jet = random_jet(len(symbol.indices(points, normals)), 1, components)
+    found = symbol.linearise(points, normals, np.broadcast_to(jet, (len(jet), len(points), components)))
+    if found is None:
+        return np.zeros((len(points), 1))
+    return np.nan_to_num(found.coefficients.reshape(len(points), -1), posinf=0.0, neginf=0.0)
+
+
+def _jumps(symbol: Symbol, domain: Domain) -> Points:
+    """Points at which coefficients jump along some lines through the domain, to the last digits."""
+    ends = domain.sample(2 * LINES, "random", key=0)
+    starts, ways = ends[:LINES], ends[LINES : 2 * LINES] - ends[:LINES]
+    t = np.linspace(0, 1, ALONG)
+    points = starts[:, None] + t[:, None] * ways[:, None]
+    inside = domain.contains(points.reshape(-1, domain.dim)).reshape(LINES, ALONG)
+    G = _coefficients(symbol, points.reshape(-1, domain.dim)).reshape(LINES, ALONG, -1)
+    sizes = np.maximum(np.max(np.abs(G), axis=(0, 1)), np.finfo(float).tiny)
+    # The second difference of smooth coefficients is small, that over a jump is the jump.
+    bends = np.max(np.abs(G[:, 2:] - 2 * G[:, 1:-1] + G[:, :-2]) / sizes, axis=2)
+    bends[~(inside[:, 2:] & inside[:, 1:-1] & inside[:, :-2])] = 0.0
+    line, at = np.unravel_index(np.argsort(-bends, axis=None)[:SUSPECTS], bends.shape)
+    kept = bends[line, at] > SMALLEST_JUMP
+    line, low, high = line[kept], t[at[kept]], t[at[kept] + 2]
+    if len(line) == 0:
+        return np.empty((0, domain.dim))
+
+    def value(t: np.ndarray) -> np.ndarray:
+        return _coefficients(symbol, starts[line] + t[:, None] * ways[line]) / sizes
+
+    below, above = value(low), value(high)
+    for _ in range(52):  # halve, and keep the half with the larger change
+        middle = (low + high) / 2
+        there = value(middle)
+        left, right = (np.max(np.abs(change), axis=1) for change in (there - below, above - there))
+        is_left = left >= right
+        high, above = np.where(is_left, middle, high), np.where(is_left[:, None], there, above)
+        low, below = np.where(is_left, low, middle), np.where(is_left[:, None], below, there)
+    jumps = np.max(np.abs(above - below), axis=1) > SMALLEST_JUMP
+    return (starts[line] + low[:, None] * ways[line])[jumps]
+
+
+def _are_differentiated(symbol: Symbol, points: Points, size: float) -> Mask:
+    """Whether the left side of a smooth function grows at points if derivatives become difference quotients of smaller
+    and smaller steps; or whether that cannot be told, because derivatives are taken by other means than the operators
+    of this package."""
+    layout, is_foreign = symbol.layout, False
+
+    @jax.custom_jvp
+    def smooth(y: Array) -> Array:
+        rates = jnp.arange(1.0, y.size + 1.0) / (y.size * size)
+        return 1.5 + jnp.sin(rates @ y + jnp.arange(1.0, layout.components + 1.0))
+
+    @smooth.defjvp
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        nonlocal is_foreign
+        is_foreign = True
+        return smooth(*primals), jnp.zeros(layout.components)
+
+    def left(z: Array, step: Array) -> Array:
+        with differences(step):
+            u = layout.fields(smooth)
+            return symbol.lhs(u, u, layout.arguments(z), jnp.zeros(symbol.space_dim))
+
+    # Below the smallest step rounding would drown the quotients of the highest order.
+    smallest = size * max(2.0**-12, 1e-12 ** (1 / max(symbol.order, 1)))
+    steps = smallest * np.array([64.0, 8.0, 1.0])
+    values = np.asarray(jax.jit(jax.vmap(jax.vmap(left, (None, 0)), (0, None)))(points, steps))  # (n, steps, k)
+    if is_foreign:
+        return np.ones(len(points), dtype=bool)
+    first, second = np.moveaxis(np.abs(np.diff(values, axis=1)), 1, 0)
+    largest = np.max(np.abs(values), axis=1)
+    return np.any((second > GROWTH * first) & (second > 1e-3 * largest), axis=1)
