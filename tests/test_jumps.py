@@ -32,6 +32,8 @@ HIDDEN = {
     "a sign": flux_of(lambda y: 2 + jnp.sign(y[0] - y[1])),
     "a table": flux_of(table),
     "a small inclusion": flux_of(inclusion),
+    "a tiny inclusion": flux_of(lambda y: jnp.where(jnp.sum((y - 0.3) ** 2) < 0.02**2, 5.0, 1.0)),
+    "a thin layer": flux_of(lambda y: jnp.where(jnp.abs(y[1] - 0.71) < 0.001, 5.0, 1.0)),
     "a branch": flux_of(lambda y: jax.lax.cond(y[1] > 0.3, lambda: 1.0, lambda: 2.0)),
     "a small step on a large slope": flux_of(lambda y: 0.01 * step(y) + jnp.exp(3 * y[1])),
     "partial derivatives": lambda u, x: (

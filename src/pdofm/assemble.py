@@ -36,8 +36,9 @@ from pdofm.terms import Layout, LeftSide, sides
 LARGEST_MATRIX = 2**28
 """Bytes. Larger matrices are not kept in memory where the triangle will do."""
 
-CHUNK_BYTES = 2**22
-"""Size of the derivatives of features that are contracted at once; a cache holds them."""
+CHUNK_BYTES = 2**24
+"""Size of the derivatives of features that are contracted at once: small against the matrix, and large enough for the
+batches of compiled features to be full."""
 
 LEFT_SIDES = 4096
 """Points at which left sides alone are evaluated at once."""
@@ -327,7 +328,7 @@ def _chunks(layout: Layout, features: Features, block: Block) -> Iterator[slice]
     """Points of a block whose derivatives of features fill `CHUNK_BYTES`."""
     order = _symbol(layout, block.term.lhs, block).order
     each = 8 * features.size * (1 + order * block.points.shape[1] + layout.components)
-    return slices(len(block.points), max(64, CHUNK_BYTES // each))
+    return slices(len(block.points), max(64, 2 ** ((CHUNK_BYTES // each).bit_length() - 1)))
 
 
 def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Vector) -> None:

@@ -65,7 +65,7 @@ def solve(
     if out is not None and out.exists() and not out.is_dir():
         raise pf.errors.SolveError(f"--out {str(out)!r} is a file; give a folder.")
     stated = _problem(problem)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _threads():
         warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)  # the report and the exit code say it
         solution = pf.solve(stated, _features(stated, method, features, seed), tol=tol, key=seed)
     report: dict[str, Any] = {
@@ -100,6 +100,16 @@ def solve(
         if "relative_l2" in report:
             print(f"  true relative L2 error {report['relative_l2']:.1e}, maximum error {report['max_error']:.1e}")
     raise typer.Exit(0 if solution.converged else 1)
+
+
+def _threads() -> contextlib.AbstractContextManager[Any]:
+    """One thread for BLAS, unless the user has said how many: in problems of this size several of them, and those of
+    XLA, wait for each other."""
+    if any(name in os.environ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")):
+        return contextlib.nullcontext()
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
 
 
 def _finite(value: Any) -> Any:

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from pdofm._types import Key, Normals, Points
+from pdofm.data import RightSide
 from pdofm.domain import Part
 from pdofm.features import Features
-from pdofm.problem import Problem, RightSide
-from pdofm.sampling import generator
+from pdofm.problem import Problem
+from pdofm.sampling import generator, spread
 from pdofm.terms import Term, distinct
 
 
@@ -26,11 +27,6 @@ class Block:
     def part(self, which: slice | np.ndarray) -> "Block":
         """The term at some of the points."""
         return replace(self, points=self.points[which], normals=self.normals[which])
-
-
-def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
-    """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
-    return np.linspace(0, n - 1, min(count, n)).astype(int)
 
 
 def collocate(

@@ -66,7 +66,9 @@ class _Residual:
 
 
 @dataclass(frozen=True)
-class _Value:
+class Value:
+    """u itself, or one of the unknowns."""
+
     is_linear: ClassVar[bool] = True
 
     unknown: str | None
@@ -177,7 +179,7 @@ class Dirichlet(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
-        term = self._term(problem, _Value(self.unknown), self.value)
+        term = self._term(problem, Value(self.unknown), self.value)
         return [replace(term, kind="value") if self.on is None and self.unknown is None else term]
 
 
@@ -286,7 +288,7 @@ class Initial(BaseCondition):
                 f"Condition {self.name!r} needs a time; the domain is {problem.domain!r}. Use SpaceTime(space, T)."
             )
         on = problem.domain.initial if self.on is None else self.on
-        terms = [Term(self.name, _Value(self.unknown), self.value, on, self.weight)]
+        terms = [Term(self.name, Value(self.unknown), self.value, on, self.weight)]
         orders = dict(zip(problem.layout.component_names, problem.orders(None), strict=True))
         if self.unknown is not None:
             start, size = problem.layout.offsets[self.unknown]

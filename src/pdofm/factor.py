@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 
 from pdofm._types import Key, Matrix, Points
 from pdofm.assemble import System, entries
-from pdofm.collocate import Block, spread
+from pdofm.collocate import Block
 from pdofm.direct import Coefficients
 from pdofm.errors import ConvergenceWarning, NonlinearError, ProblemError, unknown_name
 from pdofm.estimate import UNSEEN, undetermined
@@ -27,6 +27,7 @@ from pdofm.lstsq import Factorization, LeastSquares
 from pdofm.methods import DIRECT, Setting
 from pdofm.problem import Problem
 from pdofm.right import check_finite, data_name, right_values
+from pdofm.sampling import spread
 from pdofm.solution import Solutions
 
 BLOCK_BYTES = 2**22

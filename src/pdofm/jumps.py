@@ -9,6 +9,8 @@ the operator, with difference quotients instead of derivatives, grows there like
 the jump is part of it.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,13 +20,22 @@ from jaxtyping import Float
 from pdofm._types import Mask, Points
 from pdofm.domain import Domain
 from pdofm.operators import differences
+from pdofm.sampling import spread
 from pdofm.symbol import Symbol, random_jet
 
 LINES, ALONG = 16, 257
-"""Lines through the domain that are looked at, and points on each."""
+"""Lines through the domain that are looked at, and points on each: fine enough for a small jump of a coefficient that
+varies much."""
 
 SUSPECTS = 8
 """Places along the lines that are looked at more closely."""
+
+PAIRS, SEGMENTS = 4096, 1024
+"""Pairs of points all over the domain that are compared, and how many of them, those with the largest differences, are
+searched for a jump: a region of a thousandth of the domain lies at the end of some of them."""
+
+EXAMINED = 32
+"""Jumps of which it is found out whether they are inside of a derivative."""
 
 SMALLEST_JUMP = 1e-6
 """Jumps below this fraction of the largest coefficient are not looked for."""
@@ -56,36 +67,55 @@ def _coefficients(symbol: Symbol, points: Points) -> Float[np.ndarray, "n f"]:
 
 
 def _jumps(symbol: Symbol, domain: Domain) -> Points:
-    """Points at which coefficients jump along some lines through the domain, to the last digits."""
-    ends = domain.sample(2 * LINES, "random", key=0)
-    starts, ways = ends[:LINES], ends[LINES : 2 * LINES] - ends[:LINES]
-    t = np.linspace(0, 1, ALONG)
-    points = starts[:, None] + t[:, None] * ways[:, None]
-    inside = domain.contains(points.reshape(-1, domain.dim)).reshape(LINES, ALONG)
-    G = _coefficients(symbol, points.reshape(-1, domain.dim)).reshape(LINES, ALONG, -1)
-    sizes = np.maximum(np.max(np.abs(G), axis=(0, 1)), np.finfo(float).tiny)
-    # The second difference of smooth coefficients is small, that over a jump is the jump.
-    bends = np.max(np.abs(G[:, 2:] - 2 * G[:, 1:-1] + G[:, :-2]) / sizes, axis=2)
-    bends[~(inside[:, 2:] & inside[:, 1:-1] & inside[:, :-2])] = 0.0
-    line, at = np.unravel_index(np.argsort(-bends, axis=None)[:SUSPECTS], bends.shape)
-    kept = bends[line, at] > SMALLEST_JUMP
-    line, low, high = line[kept], t[at[kept]], t[at[kept] + 2]
-    if len(line) == 0:
-        return np.empty((0, domain.dim))
+    """Points of the domain at which coefficients jump, to the last digits."""
+    size = np.max(np.abs(_coefficients(symbol, domain.sample(PAIRS, "random", key=1))), axis=0)
+    size = np.maximum(size, np.finfo(float).tiny)
 
-    def value(t: np.ndarray) -> np.ndarray:
-        return _coefficients(symbol, starts[line] + t[:, None] * ways[line]) / sizes
+    def value(points: Points) -> Float[np.ndarray, "n f"]:
+        return _coefficients(symbol, points) / size
 
+    segments = [_bends(value, domain), _differences(value, domain)]
+    low, high = (np.concatenate(ends) for ends in zip(*segments, strict=True))
+    if len(low) == 0:
+        return low
     below, above = value(low), value(high)
-    for _ in range(52):  # halve, and keep the half with the larger change
+    for _ in range(60):  # halve, and keep the half with the larger change
         middle = (low + high) / 2
         there = value(middle)
         left, right = (np.max(np.abs(change), axis=1) for change in (there - below, above - there))
-        is_left = left >= right
-        high, above = np.where(is_left, middle, high), np.where(is_left[:, None], there, above)
-        low, below = np.where(is_left, low, middle), np.where(is_left[:, None], below, there)
-    jumps = np.max(np.abs(above - below), axis=1) > SMALLEST_JUMP
-    return (starts[line] + low[:, None] * ways[line])[jumps]
+        is_left = (left >= right)[:, None]
+        high, above = np.where(is_left, middle, high), np.where(is_left, there, above)
+        low, below = np.where(is_left, low, middle), np.where(is_left, below, there)
+    found = low[(np.max(np.abs(above - below), axis=1) > SMALLEST_JUMP) & domain.contains(low)]
+    return found[spread(len(found), EXAMINED)]
+
+
+Segments = tuple[Points, Points]
+"""Where segments begin and end."""
+
+
+def _bends(value: Callable[[Points], np.ndarray], domain: Domain) -> Segments:
+    """Places along some lines through the domain where the second difference is largest: for smooth coefficients it is
+    small, over a jump it is the jump."""
+    ends, t = domain.sample(2 * LINES, "random", key=0), np.linspace(0, 1, ALONG)[:, None]
+    points = ends[:LINES, None] + t * (ends[LINES : 2 * LINES] - ends[:LINES])[:, None]
+    inside = domain.contains(points.reshape(-1, domain.dim)).reshape(LINES, ALONG)
+    G = value(points.reshape(-1, domain.dim)).reshape(LINES, ALONG, -1)
+    bends = np.max(np.abs(G[:, 2:] - 2 * G[:, 1:-1] + G[:, :-2]), axis=2)
+    bends[~(inside[:, 2:] & inside[:, 1:-1] & inside[:, :-2])] = 0.0
+    line, at = np.unravel_index(np.argsort(-bends, axis=None)[:SUSPECTS], bends.shape)
+    kept = bends[line, at] > SMALLEST_JUMP
+    return points[line[kept], at[kept]], points[line[kept], at[kept] + 2]
+
+
+def _differences(value: Callable[[Points], np.ndarray], domain: Domain) -> Segments:
+    """Pairs of points of the domain whose coefficients differ most."""
+    points = domain.sample(2 * PAIRS, "random", key=2)
+    starts, ends = points[:PAIRS], points[PAIRS : 2 * PAIRS]
+    changes = np.max(np.abs(value(ends) - value(starts)), axis=1)
+    most = np.argsort(-changes, kind="stable")[:SEGMENTS]
+    most = most[changes[most] > SMALLEST_JUMP]
+    return starts[most], ends[most]
 
 
 def _are_differentiated(symbol: Symbol, points: Points, size: float) -> Mask:

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.assemble import Memory, System, all_left_values, assemble, left_values, residuals
-from pdofm.collocate import Block, spread, thinned, with_equation
+from pdofm.assemble import Memory, System, all_left_values, assemble, entries, left_values, residuals
+from pdofm.collocate import Block, thinned, with_equation
 from pdofm.direct import Coefficients
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.evaluate import evaluate, feature_values
@@ -23,6 +23,7 @@ from pdofm.features import Features
 from pdofm.linearity import is_affine, nonlinear_terms
 from pdofm.lstsq import QR, Factorization, LeastSquares
 from pdofm.problem import Problem
+from pdofm.sampling import spread
 
 FEW_POINTS = 256
 """Points at which an iteration watches the unknowns."""
@@ -80,8 +81,13 @@ class Setting:
         """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
         out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many."""
         known = {"check": check, "memory": self.memory}
+        joint = blocks is None and bool(self.held_out)
+        if joint:
+            for block, other in zip(self.blocks, self.held_out, strict=True):
+                both, layout = {"fitted": block, "held out": other}, self.problem.layout
+                self.memory.right_sides.learn(layout, both, entries(layout, block))
         own = self._assembled(self.blocks if blocks is None else blocks, coefficients, fold=fold, **known)
-        if blocks is not None or not self.held_out:
+        if not joint:
             return own
         return replace(own, unseen=self._assembled(self.held_out, coefficients, role="held out", **known))
 

@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from functools import partial as bind
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +12,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
-from pdofm.conditions import BaseCondition, Context, Periodic, call, takes_normal
+from pdofm.conditions import BaseCondition, Context, Periodic, Value, takes_normal
+from pdofm.data import Exact, Given, Manufactured, RightSide, values_at
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import PdofmError, ProblemError
 from pdofm.jumps import hidden_jump
 from pdofm.symbol import symbol_of
-from pdofm.terms import Fields, Layout, LeftSide, Term, distinct, joined
+from pdofm.terms import Fields, Layout, Term, distinct, joined
 
 RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats", "attempts"} | {
     *("space", "search"),
@@ -160,25 +160,28 @@ class Problem:
         """All components of the exact solution at points (n, d), shape (n, C)."""
         if self.exact is None:
             raise ProblemError("The problem has no exact solution: give Problem(exact=…), or use error_estimate.")
-        return np.asarray(_exact_values(self.exact_fields_key, self.layout, jnp.asarray(points)))
+        # In the guise of a boundary value, whose compiled function is at hand.
+        values = Manufactured(Value(None), self.exact_fields_key)
+        normals = np.zeros((len(points), self.domain.dim - self.layout.has_time))
+        return values_at(values, self.layout, np.asarray(points, dtype=np.float64), normals)
 
     @property
-    def exact_fields_key(self) -> "_Exact":
-        return _Exact(self.exact if callable(self.exact) else tuple(self.exact.items()))
+    def exact_fields_key(self) -> Exact:
+        return Exact(self.exact if callable(self.exact) else tuple(self.exact.items()))
 
-    def right_side(self, term: Term) -> "RightSide":
+    def right_side(self, term: Term) -> RightSide:
         """The right side of a term: its own data, or what the exact solution gives."""
         if term.rhs is None and self.exact is not None:
-            return _Manufactured(term.lhs, self.exact_fields_key)
+            return Manufactured(term.lhs, self.exact_fields_key)
         value = 0.0 if term.rhs is None else term.rhs
         if callable(value):
-            return _Given(value)
+            return Given(value)
         parts = value if isinstance(value, tuple | list) else (value,)
         try:
             numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts])
         except (TypeError, ValueError) as error:
             raise ProblemError(f"{term.name!r} has the data {value!r}; expected numbers or a function.") from error
-        return _Given(tuple(numbers.tolist()))
+        return Given(tuple(numbers.tolist()))
 
     def orders(self, axis: int | None) -> tuple[int, ...]:
         """The differential order of the operator in each component, along an axis of space, or in time (None)."""
@@ -353,45 +356,6 @@ class Problem:
         return points
 
 
-@dataclass(frozen=True)
-class _Exact:
-    """The exact solution, compared by value so that compiled functions are shared."""
-
-    functions: Any
-
-    def fields(self) -> Any:
-        return self.functions if callable(self.functions) else Fields(dict(self.functions))
-
-
-@dataclass(frozen=True)
-class _Manufactured:
-    lhs: LeftSide
-    exact: _Exact
-    numbers: ClassVar[None] = None
-
-    def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
-        u = self.exact.fields()
-        return self.lhs(u, u, args, normal)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """Data of the user's: a function or a tuple of numbers, compared by value so that compiled functions are shared."""
-
-    value: Any
-
-    @property
-    def numbers(self) -> tuple[float, ...] | None:
-        return None if callable(self.value) else self.value
-
-    def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
-        return joined(call(self.value, args, normal) if callable(self.value) else jnp.array(self.value))
-
-
-RightSide = _Manufactured | _Given
-"""The right side of a term at a point; its `numbers`, if it is the same everywhere and known."""
-
-
 def _check_unknowns(unknowns: Mapping[str, int]) -> None:
     for name, size in unknowns.items():
         if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and name not in RESERVED):
@@ -402,8 +366,3 @@ def _check_unknowns(unknowns: Mapping[str, int]) -> None:
             raise ProblemError(f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1.")
     if not unknowns:
         raise ProblemError("unknowns is empty; name them with their sizes, as in {'v': 2, 'p': 1}, or leave it out.")
-
-
-@bind(jax.jit, static_argnums=(0, 1))
-def _exact_values(exact: _Exact, layout: Layout, points: Array) -> Array:
-    return jax.vmap(lambda z: joined(exact.fields()(*layout.arguments(z))))(points)

@@ -1,30 +1,18 @@
 """Right sides: the data of a problem at collocation points."""
 
-from collections.abc import Callable
+from dataclasses import replace
 
-import jax
 import numpy as np
-from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.batches import padded, slices
+from pdofm.batches import padded
 from pdofm.collocate import Block
+from pdofm.data import at_points, values_at
 from pdofm.errors import ProblemError
-from pdofm.problem import RightSide
 from pdofm.terms import Layout, Term
 
-BATCH = 512
-"""Points that a right side is evaluated at in one go: one shape, one compilation."""
-
 RightValues = Float[np.ndarray, "n k"]
-
-
-def _right(right_side: RightSide, layout: Layout, points: Array | np.ndarray, normals: Array | np.ndarray) -> Array:
-    return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
-
-
-_right_compiled: Callable[..., Array] = jax.jit(_right, static_argnames=("right_side", "layout"))
 
 
 def right_values(
@@ -34,19 +22,12 @@ def right_values(
 
     To compile pays for a function that is met again, not for one of a thousand that are evaluated once.
     """
-    n, numbers = len(block.points), block.right_side.numbers
-    if numbers is not None:
-        values = np.broadcast_to(np.array(numbers), (n, len(numbers)))
-    elif compiled:
-        parts = []
-        for here in slices(n, BATCH):
-            args = (padded(each[here], BATCH) for each in (block.points, block.normals))
-            parts.append(np.asarray(_right_compiled(block.right_side, layout, *args))[: here.stop - here.start])
-        values = np.concatenate(parts)
+    n, side = len(block.points), block.right_side
+    if compiled or side.numbers is not None:
+        values = values_at(side, layout, block.points, block.normals)
     else:
         size = _rounded(n)
-        values = _right(block.right_side, layout, padded(block.points, size), padded(block.normals, size))
-        values = np.asarray(values)[:n]
+        values = np.asarray(at_points(side, layout, padded(block.points, size), padded(block.normals, size)))[:n]
     check_finite(values, data_name(block.term) if what is None else what, block.points)
     return np.broadcast_to(values, (n, columns))
 
@@ -59,17 +40,29 @@ class RightSides:
 
     def __call__(self, layout: Layout, block: Block, columns: int, role: str) -> RightValues:
         """The right side of a block; `role` tells apart sets of points of the same term."""
-        key, n = (role, block.term.name), len(block.points)
-        before, values = self._known.get(key, (None, None))
-        same = 0 if before is None or before.right_side != block.right_side else _common(before, block)
-        if values is None or same == 0:
-            values = right_values(layout, block, columns)
-        elif same == n:
-            return values[:n]
-        else:
-            values = np.concatenate([values[:same], right_values(layout, block.part(slice(same, None)), columns)])
-        self._known[key] = block, values
-        return values
+        self.learn(layout, {role: block}, columns)
+        return self._known[role, block.term.name][1][: len(block.points)]
+
+    def learn(self, layout: Layout, blocks: dict[str, Block], columns: int) -> None:
+        """Evaluate the right side of one term in several roles where it is not known yet, all in one go."""
+        known = {role: self._beginning(role, block) for role, block in blocks.items()}
+        new = {role: block.part(slice(len(known[role]), None)) for role, block in blocks.items()}
+        new = {role: block for role, block in new.items() if len(block.points) > 0}
+        if not new:
+            return
+        points, normals = (np.concatenate([getattr(b, name) for b in new.values()]) for name in ("points", "normals"))
+        values = right_values(layout, replace(next(iter(new.values())), points=points, normals=normals), columns)
+        ends = np.cumsum([len(block.points) for block in new.values()])
+        for role, part in zip(new, np.split(values, ends[:-1]), strict=True):
+            whole = np.concatenate([known[role], part]) if len(known[role]) else part
+            self._known[role, blocks[role].term.name] = blocks[role], whole
+
+    def _beginning(self, role: str, block: Block) -> RightValues:
+        """What is known of the right side at the first points of a block."""
+        before, values = self._known.get((role, block.term.name), (None, np.empty((0, 0))))
+        if before is None or before.right_side != block.right_side:
+            return values[:0]
+        return values[: _common(before, block)]
 
 
 def _common(a: Block, b: Block) -> int:

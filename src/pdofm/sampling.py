@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from pdofm._types import Points
 from pdofm.errors import DomainError, unknown_name
@@ -41,6 +41,11 @@ def generator(key: Any) -> np.random.Generator:
     if data.dtype != np.uint32 or data.ndim != 1 or data.size < 2:
         raise DomainError(f"The key is an array of type {dtype} and shape {np.shape(key)}; {expected}.")
     return np.random.default_rng([int(word) for word in data])
+
+
+def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
+    """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
+    return np.linspace(0, n - 1, min(count, n)).astype(int)
 
 
 def unit_points(n: int, dim: int, kind: str, rng: np.random.Generator) -> Points:

@@ -199,7 +199,12 @@ def _at_a_point(symbol: Symbol, indices: Sequence[Index]) -> Callable[..., tuple
             """All derivatives of an order, a tensor (d, …, d, C)."""
             if order > symbol.order:  # asked for only to be multiplied by zero
                 return jnp.zeros((symbol.dim,) * order + (layout.components,))
-            return jnp.concatenate([J, jnp.zeros((1, layout.components))])[rows[order]]
+            at = rows[order]
+            if len(indices) > MOST_INDICES:
+                return jnp.concatenate([J, jnp.zeros((1, layout.components))])[at]
+            # A product with rows of the identity picks few entries, and is traced and compiled faster.
+            picks = jnp.asarray(np.eye(len(indices) + 1, len(indices))[at.reshape(-1)])
+            return (picks @ J).reshape(*at.shape, layout.components)
 
         def derivative(order: int) -> Callable[[Array, Array, tuple[Array, Array]], Array]:
             @jax.custom_jvp  # whose functions must not close over variables, hence the last argument

@@ -4,10 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from pdofm.batches import padded, slices
 from pdofm.errors import unknown_name
 from pdofm.features.trigonometry import cos, sin
 
@@ -65,6 +67,30 @@ def _quotient(power: int, order: int) -> tuple[int, tuple[float, ...]]:
 
 def _trigonometric(z: Any, quarters: Sequence[tuple[int, int]]) -> dict[int, Any]:
     """sin(z + k π/2) for the given k, by order."""
-    sine, cosine = (np.sin, np.cos) if isinstance(z, np.ndarray) else (sin, cos)
+    sine, cosine = (_sines, _cosines) if isinstance(z, np.ndarray) else (sin, cos)
     both = {odd: (cosine if odd else sine)(z) for odd in {quarter % 2 for _, quarter in quarters}}
     return {order: both[quarter % 2] if quarter < 2 else -both[quarter % 2] for order, quarter in quarters}
+
+
+FEW, MANY = 2**13, 2**15
+"""From `FEW` numbers on, those compiled functions are faster than NumPy's; they take `MANY` numbers at once."""
+
+_COMPILED = {np.sin: jax.jit(sin), np.cos: jax.jit(cos)}
+
+
+def _sines(z: np.ndarray) -> np.ndarray:
+    return _elementwise(np.sin, z)
+
+
+def _cosines(z: np.ndarray) -> np.ndarray:
+    return _elementwise(np.cos, z)
+
+
+def _elementwise(function: np.ufunc, z: np.ndarray) -> np.ndarray:
+    """Sine or cosine of an array, by a function that is compiled once for all sizes if there are many numbers."""
+    if z.size < FEW:
+        return function(z)
+    flat, found = z.reshape(-1), np.empty(z.size)
+    for here in slices(z.size, MANY):
+        found[here] = np.asarray(_COMPILED[function](padded(flat[here], MANY)))[: here.stop - here.start]
+    return found.reshape(z.shape)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields
 from functools import lru_cache, partial
 from math import prod
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -49,6 +49,11 @@ class Features(eqx.Module):
 
     lower: eqx.AbstractVar[Corner]
     upper: eqx.AbstractVar[Corner]
+
+    if not TYPE_CHECKING:
+        # Equinox makes a pytree of every method that is looked up. Nothing here passes methods on, and in a small solve
+        # that would take longer than the arithmetic.
+        __getattribute__ = object.__getattribute__
 
     @property
     def dim(self) -> int:

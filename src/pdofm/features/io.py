@@ -187,5 +187,5 @@ def _rebuild(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
             raise ValueError(f"the array {tree['array']!r} is {array.dtype}, or has values that are not finite")
         if array.dtype != np.int64:
             array = array.astype(np.float64)
-        return array if tree["host"] else jnp.asarray(array)
+        return array if tree["host"] else jax.device_put(array)
     return tree["value"]

@@ -99,8 +99,9 @@ class NetworkFeatures(Features):
                 hidden, hidden_bias = (rng.uniform(-1, 1, a.shape) / np.sqrt(m) for a in (hidden, hidden_bias))
             factor = 1.0 if scale is None else scale
             first, first_bias = factor * first, factor * first_bias
-        self.first, self.first_bias = jnp.asarray(first), jnp.asarray(first_bias)
-        self.hidden, self.hidden_bias = jnp.asarray(hidden), jnp.asarray(hidden_bias)
+        self.first, self.first_bias, self.hidden, self.hidden_bias = jax.device_put(
+            (first, first_bias, hidden, hidden_bias)
+        )
         self.activation, self.residual = activation, residual
 
     @property
@@ -129,7 +130,7 @@ class NetworkFeatures(Features):
         if below == 0:
             return np.swapaxes(found, 1, 2)
         on_cube, slopes = self.to_cube(points)
-        hidden, hidden_bias = (tuple(map(jnp.asarray, np.asarray(each))) for each in (self.hidden, self.hidden_bias))
+        hidden, hidden_bias = (jax.device_put(tuple(np.asarray(each))) for each in (self.hidden, self.hidden_bias))
         fewest = min(256, 2 ** (COLUMNS // below).bit_length())
         computed: list[tuple[slice, Array]] = []
         for here, size in batches(len(points), max(fewest, batch_size(8 * below * self.size))):

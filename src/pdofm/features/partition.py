@@ -302,4 +302,4 @@ def _stacked(built: list[Features]) -> Features:
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(features)) for features in built}
     if len(structures) > 1 or len(shapes) > 1:
         raise FeaturesError("inner must build features of one family and one size for all subdomains.")
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *built)
+    return jax.tree.map(lambda *leaves: jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves])), *built)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -92,7 +92,7 @@ class RandomFeatures(Features):
             else:
                 variance = 2 / (d + m) if initialisation == "xavier" else 2 / d
                 weight, bias = scale * np.sqrt(variance) * rng.standard_normal((m, d)), np.zeros(m)
-        self.weight, self.bias, self.activation = jnp.asarray(weight), jnp.asarray(bias), activation
+        (self.weight, self.bias), self.activation = jax.device_put((weight, bias)), activation
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -51,8 +52,7 @@ class TransNet(Features):
         rng = generator(key)
         directions = rng.standard_normal((n, self.dim))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-        self.weight = jnp.asarray(shape / radius * directions)
-        self.bias = jnp.asarray(shape * rng.uniform(0, 1, n))
+        self.weight, self.bias = jax.device_put((shape / radius * directions, shape * rng.uniform(0, 1, n)))
         self.activation = activation
 
     @classmethod
