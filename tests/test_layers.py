@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
     *("version", "_types", "errors", "sobol", "sampling", "operators", "metrics", "batches", "jets"),
-    *("domain", "terms", "symbol", "jumps", "conditions", "data", "problem"),
+    *("domain", "terms", "tracing", "symbol", "jumps", "conditions", "data", "problem"),
     *(
         "lstsq",
         "features",

@@ -15,7 +15,7 @@ import pytest
 import pdofm as pf
 from pdofm import direct
 from pdofm.assemble import assemble, left_values
-from pdofm.collocate import Block, collocate
+from pdofm.collocate import Block, collocate, with_equation
 from pdofm.features import Features
 from pdofm.jets import up_to
 from pdofm.symbol import Symbol, symbol_of
@@ -118,6 +118,52 @@ def test_the_laplacian_of_a_hundred_dimensions_asks_for_a_hundred_derivatives():
     np.testing.assert_allclose(found.left, 50.25, rtol=1e-13)
 
 
+@pytest.mark.parametrize("dim", [10, 40])
+def test_no_derivative_is_left_out_because_it_was_not_there_before(dim):
+    """Symbols of many derivatives start with those that they have at the first points; others follow."""
+    potential = lambda u, x: pf.laplacian(u)(x) + jnp.where(x[0] > 0.9, 3.0, 0.0) * pf.partial(u, 1, 2)(x)
+    penalty = lambda u, x: pf.laplacian(u)(x) + jnp.minimum(u(x), 0.0)
+    first, then = points(20, dim) * 0.8, points(30, dim, seed=1)
+    then[:5, 0] = 0.95
+    mixed = tuple(int(i in (1, 2)) for i in range(dim))
+    local = symbol(potential, dim)
+    assert mixed not in local.indices(first, first)
+    found = local.linearise(then, then)
+    np.testing.assert_array_equal(found.coefficients[:, 0, found.indices.index(mixed), 0], 3.0 * (then[:, 0] > 0.9))
+    assert (0,) * dim in symbol(penalty, dim).indices(first, first)
+
+
+def test_conditions_on_two_faces_of_many_dimensions_share_a_symbol_and_keep_their_derivatives():
+    dim = 40
+    box = pf.Box([0.0] * dim, [1.0] * dim)
+    problem = pf.Problem(
+        box, lambda u, x: u(x), 0.0, [pf.Neumann(1.0, box.face(0, 0)), pf.Neumann(1.0, box.face(1, 0), name="other")]
+    )
+    features = pf.RandomFeatures(box, 5, scale=0.3)
+    _compare(problem.layout, features, collocate(problem, 4, 8), np.zeros((5, 1)), "Neumann")
+
+
+def test_a_left_side_may_look_at_the_last_iterate_alone(seed):
+    """The operator is linear, but its frozen form must be taken at the last iterate."""
+    problem = pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -pf.laplacian(u)(x) + u(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.exp(x[0]) * x[0],
+        frozen_operator=lambda u, w, x: -pf.laplacian(u)(x) + w(x),
+    )
+    features = pf.Chebyshev(problem.domain, degree=12)
+    frozen = with_equation(collocate(problem, 20, 2), problem.frozen_terms())
+    _compare(problem.layout, features, frozen, np.random.default_rng(seed).standard_normal((13, 1)), "frozen")
+    assert pf.solve(problem, features, method=pf.Picard()).errors().relative_l2 < 1e-9
+
+
+def test_a_jet_that_is_too_large_is_left_to_differentiation():
+    lhs = symbol(lambda u, x: pf.laplacian(pf.laplacian(u))(x), 20)
+    assert not lhs.is_computable
+    assert lhs.orders(points(2, 20)).tolist() == [[4] * 20]
+
+
 def test_constant_coefficients_are_known_to_be_constant():
     x = points(6, 2)
     for operator, constant in (
@@ -142,6 +188,13 @@ NOT_LOCAL = {
     "an integral": lambda u, x: pf.laplacian(u)(x) - jnp.mean(jax.vmap(u)(jnp.eye(2))),
     "a derivative elsewhere": lambda u, x: pf.laplacian(u)(x) - pf.partial(u, 0)(jnp.zeros(2)),
     "another point, in a corner only": lambda u, x: u(jnp.where(x[0] > 0.9, 0.5 * x, x)),
+    "a comparison with a value elsewhere": lambda u, x: jnp.where(u(jnp.zeros(2)) < 0.5, 1.0, 2.0) * u(x),
+    "a mean that ignores what is not a number": lambda u, x: u(x) - jnp.nanmean(jax.vmap(u)(jnp.eye(2))),
+    "a table looked up by a value elsewhere": lambda u, x: (
+        u(x) * jnp.arange(9.0)[jnp.clip(u(jnp.zeros(2)), 0, 8).astype(int)]
+    ),
+    "in a branch": lambda u, x: jax.lax.cond(x[0] > 0, lambda: u(x / 2), lambda: u(x)),
+    "in integers": lambda u, x: u(x) - u(jnp.array([0, 1])),
     "a derivative of a composition": lambda u, x: pf.partial(lambda y: u(2 * y), 0)(x),
 }
 

@@ -12,7 +12,7 @@ G_α = ∂ lhs / ∂(∂^α u), and the derivatives of the features,
 Left sides that look at u at other points, too, are differentiated with respect to the coefficients (see `direct`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -93,28 +93,41 @@ def _symbol(layout: Layout, lhs: LeftSide, block: Block) -> Symbol:
 
 @dataclass
 class Memory:
-    """What does not change while a problem is solved again: right sides at points, and, with `jets`, the derivatives of
-    the features at the points of an iteration."""
+    """What does not change while a problem is solved again: right sides at points and, in an iteration, the derivatives
+    of the features and the symbols of affine terms."""
 
     right_sides: RightSides = field(default_factory=RightSides)
     jets: dict[Any, np.ndarray] | None = None
+    symbols: dict[Any, Linearisation | None] = field(default_factory=dict)
     bytes: int = 0
 
     def iterating(self) -> "Memory":
         """The same for an iteration in one space."""
         return Memory(self.right_sides, {})
 
+    def linearised(self, symbol: Symbol, points: Points, normals: SpaceNormals) -> Linearisation | None:
+        """The symbol of an affine left side at points."""
+        if self.jets is None:
+            return symbol.linearise(points, normals)
+        key = (symbol, points.tobytes())
+        if key not in self.symbols:
+            self.symbols[key] = symbol.linearise(points, normals)
+        return self.symbols[key]
+
     def derivatives(self, features: Features, points: Points, which: tuple[Index, ...]) -> np.ndarray:
         """The derivatives of the features at points."""
         if self.jets is None:
             return features.jets(points, which)
-        key = (points.tobytes(), which)
-        if key not in self.jets:
+        found = self.known(points, which)
+        if found is None:
             found = features.jets(points, which)
-            if self.bytes + found.nbytes > REMEMBERED:
-                return found
-            self.jets[key], self.bytes = found, self.bytes + found.nbytes
-        return self.jets[key]
+            if self.bytes + found.nbytes <= REMEMBERED:
+                self.jets[points.tobytes(), which], self.bytes = found, self.bytes + found.nbytes
+        return found
+
+    def known(self, points: Points, which: tuple[Index, ...]) -> np.ndarray | None:
+        """The derivatives of the features at points, if they are remembered."""
+        return None if self.jets is None else self.jets.get((points.tobytes(), which))
 
 
 JetOf = Callable[[tuple[Index, ...]], np.ndarray | None]
@@ -130,13 +143,15 @@ class _Side:
     points: Points
     normals: SpaceNormals
 
-    def linearise(self, jet_of: JetOf) -> "_Local | None":
+    def linearise(self, jet_of: JetOf, memory: Memory) -> "_Local | None":
         """The left side of a function, linearised; None if its jet does not determine it."""
         symbol, at = self.symbol, (self.points, self.normals)
         if not symbol.is_computable:
             return None
-        which = () if symbol.is_affine else symbol.indices(*at)
-        found = symbol.linearise(*at, jet_of(which) if which else None)
+        if symbol.is_affine:
+            found = memory.linearised(symbol, *at)
+        else:
+            found = symbol.linearise(*at, jet_of(symbol.indices(*at)))
         if found is None:
             return None
         # The derivatives whose coefficient is not zero everywhere.
@@ -214,6 +229,16 @@ class _Gradients:
                     np.multiply(part, scales[:, k], out=by_feature[:, c, :, k])
 
 
+def _jet(
+    features: Features, jets: np.ndarray, points: Points, which: tuple[Index, ...], c: Coefficients
+) -> np.ndarray | None:
+    """The derivatives of a function from those of the features; None if they are all zero."""
+    lifting = features.lifting(points, which, c.shape[1])
+    if lifting is None:
+        return jets @ c if c.any() else None
+    return jets @ c + lifting
+
+
 def _locally(
     layout: Layout, features: Features, block: Block, c: Coefficients, memory: Memory
 ) -> tuple[Float[np.ndarray, "n k"], _Gradients] | None:
@@ -226,12 +251,9 @@ def _locally(
 
         def jet_of(which: tuple[Index, ...], side: _Side = side, jets: dict = jets) -> np.ndarray | None:
             jets[which] = memory.derivatives(features, side.points, which)
-            lifting = features.lifting(side.points, which, c.shape[1])
-            if lifting is None:
-                return jets[which] @ c if c.any() else None
-            return jets[which] @ c + lifting
+            return _jet(features, jets[which], side.points, which, c)
 
-        local = side.linearise(jet_of)
+        local = side.linearise(jet_of, memory)
         if local is None:
             return None
         left += side.sign * local.left
@@ -316,7 +338,7 @@ def assemble(
     filled = _Rows(blocks, counts, coefficients.size, fold=fold)
     for block, k in zip(blocks, counts, strict=True):
         right = memory.right_sides(layout, block, k, role)
-        for here in _chunks(layout, features, block):
+        for here in slices(len(block.points), _chunk_size(layout, features, block)):
             part = block.part(here)
             found = _locally(layout, features, part, coefficients, memory)
             left, gradients = _directly(layout, features, part, coefficients) if found is None else found
@@ -324,11 +346,11 @@ def assemble(
     return filled.system()
 
 
-def _chunks(layout: Layout, features: Features, block: Block) -> Iterator[slice]:
-    """Points of a block whose derivatives of features fill `CHUNK_BYTES`."""
+def _chunk_size(layout: Layout, features: Features, block: Block) -> int:
+    """The number of points of a block whose derivatives of features fill `CHUNK_BYTES`, a power of two."""
     order = _symbol(layout, block.term.lhs, block).order
     each = 8 * features.size * (1 + order * block.points.shape[1] + layout.components)
-    return slices(len(block.points), max(64, 2 ** ((CHUNK_BYTES // each).bit_length() - 1)))
+    return max(64, 2 ** ((CHUNK_BYTES // each).bit_length() - 1))
 
 
 def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Vector) -> None:
@@ -350,26 +372,45 @@ def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Ve
 
 
 def left_values(
-    layout: Layout, features: Features, block: Block, coefficients: Coefficients
+    layout: Layout, features: Features, block: Block, coefficients: Coefficients, memory: Memory | None = None
 ) -> Float[np.ndarray, "n k"]:
-    """The left side of a block at its points."""
-    parts = [_left(layout, features, block.part(here), coefficients) for here in slices(len(block.points), LEFT_SIDES)]
+    """The left side of a block at its points; `memory` is what is known from assembling its system."""
+    memory = Memory() if memory is None else memory
+    size = _chunk_size(layout, features, block) if memory.jets else LEFT_SIDES
+    parts = [
+        _left(layout, features, block.part(here), coefficients, memory) for here in slices(len(block.points), size)
+    ]
     return np.concatenate(parts)
 
 
-def _left(layout: Layout, features: Features, block: Block, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
+def _left(
+    layout: Layout, features: Features, block: Block, c: Coefficients, memory: Memory
+) -> Float[np.ndarray, "n k"]:
     total = np.zeros((len(block.points), entries(layout, block)))
     for side in _sides(layout, block):
-        local = side.linearise(lambda which, side=side: derivatives(features, coefficients, side.points, which))
+
+        def jet_of(which: tuple[Index, ...], side: _Side = side) -> np.ndarray | None:
+            known = memory.known(side.points, which)
+            if known is None:
+                return derivatives(features, c, side.points, which)
+            return _jet(features, known, side.points, which, c)
+
+        local = side.linearise(jet_of, memory)
         if local is None:
-            return direct.left_sides(block.term.lhs, layout, features, coefficients, block.points, block.normals)
+            return direct.left_sides(block.term.lhs, layout, features, c, block.points, block.normals)
         total += side.sign * local.left
     return total
 
 
-def all_left_values(layout: Layout, features: Features, blocks: Sequence[Block], coefficients: Coefficients) -> Vector:
+def all_left_values(
+    layout: Layout,
+    features: Features,
+    blocks: Sequence[Block],
+    coefficients: Coefficients,
+    memory: Memory | None = None,
+) -> Vector:
     """The left sides of blocks, stacked as in a system."""
-    return np.concatenate([left_values(layout, features, block, coefficients).reshape(-1) for block in blocks])
+    return np.concatenate([left_values(layout, features, b, coefficients, memory).reshape(-1) for b in blocks])
 
 
 def residuals(

@@ -70,6 +70,8 @@ def values_at(right_side: RightSide, layout: Layout, points: Points, normals: Sp
     """A right side at points; numbers need no evaluation, functions are compiled once."""
     if right_side.numbers is not None:
         return np.broadcast_to(np.array(right_side.numbers), (len(points), len(right_side.numbers)))
+    if len(points) == 0:
+        return values_at(right_side, layout, np.zeros((1, points.shape[1])), np.zeros((1, normals.shape[1])))[:0]
     parts = []
     for here in slices(len(points), BATCH):
         found = _compiled(right_side, layout, padded(points[here], BATCH), padded(normals[here], BATCH))

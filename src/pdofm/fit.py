@@ -93,7 +93,9 @@ def fit(
                 raise
             outcome = Newton().run(setting, system)
     with clock("estimate"):
-        unseen = outcome.unseen or setting.system(outcome.coefficients, held_out, check=True, fold=False)
+        unseen = outcome.unseen or setting.system(
+            outcome.coefficients, held_out, check=True, fold=False, role="held out"
+        )
         estimate = estimate_error(features, outcome, unseen, held_out[0].points)
         free = undetermined(features, outcome.factorization, held_out[0].points)
         estimate = max(estimate, free if free <= UNSEEN else 1.0)
@@ -143,12 +145,18 @@ def check_problem(caller: str, problem: object) -> None:
         hint = f"zoo.get({problem!r})" if isinstance(problem, str) else "Problem(…) or zoo.get(…)"
         raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}. Make one with {hint}.")
     if problem.hidden_jump is not None:
+        where = f"A coefficient of the operator of {problem.name!r} jumps near {problem.hidden_jump.point.tolist()}"
+        if problem.hidden_jump.is_certain:
+            raise ProblemError(
+                f"{where} inside a derivative, where automatic differentiation does not see the jump: the solution "
+                "would be wrong. Use one unknown on each side of the jump, with conditions for the value and the flux "
+                "where they meet, or a smooth transition. A jump outside derivatives, as in a(x) * laplacian(u)(x), or "
+                "in the source is allowed."
+            )
         raise ProblemError(
-            f"A coefficient of the operator of {problem.name!r} jumps near {problem.hidden_jump[0].tolist()} inside of "
-            "a derivative, where automatic differentiation does not see the jump: the solution would be wrong. Use one "
-            "unknown on each side of the jump, with conditions for the value and the flux where they meet, or a smooth "
-            "transition; write derivatives with the operators of pdofm (grad, div, partial, laplacian). A jump outside "
-            "of derivatives, as in a(x) * laplacian(u)(x), or in the source is allowed."
+            f"{where}. Whether that is inside a derivative, where automatic differentiation would not see it, cannot "
+            "be told, because derivatives are taken by functions of JAX. Write them with the operators of pdofm: grad, "
+            "div, partial, laplacian, hessian."
         )
 
 

@@ -10,6 +10,8 @@ the jump is part of it.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +37,7 @@ PAIRS, SEGMENTS = 4096, 1024
 searched for a jump: a region of a thousandth of the domain lies at the end of some of them."""
 
 EXAMINED = 32
-"""Jumps of which it is found out whether they are inside of a derivative."""
+"""Jumps of which it is found out whether they are inside a derivative."""
 
 SMALLEST_JUMP = 1e-6
 """Jumps below this fraction of the largest coefficient are not looked for."""
@@ -44,25 +46,33 @@ GROWTH = 3.0
 """A difference quotient over a jump grows eightfold from step to step, one of a smooth function not at all."""
 
 
-def hidden_jump(symbol: Symbol, domain: Domain) -> Points | None:
-    """A point where a coefficient jumps inside of a derivative, shape (1, d); None if none is found."""
-    if not symbol.decides:
+class Jump(NamedTuple):
+    """A point where a coefficient jumps inside a derivative; or, if it is not certain, may do so: derivatives are taken
+    by other means than the operators of this package."""
+
+    point: Float[np.ndarray, " d"]
+    is_certain: bool
+
+
+@lru_cache(maxsize=256)
+def hidden_jump(symbol: Symbol, domain: Domain) -> Jump | None:
+    """A jump that differentiation does not see; None if none is found."""
+    if not symbol.decides or not symbol.is_small:
         return None
     jumps = _jumps(symbol, domain)
     if len(jumps) == 0:
         return None
-    found = jumps[_are_differentiated(symbol, jumps, float(domain.size))]
-    return found[:1] if len(found) else None
+    differentiated, is_foreign = _are_differentiated(symbol, jumps, float(domain.size))
+    if differentiated.any():
+        return Jump(jumps[differentiated][0], True)
+    return Jump(jumps[0], False) if is_foreign else None
 
 
 def _coefficients(symbol: Symbol, points: Points) -> Float[np.ndarray, "n f"]:
     """All coefficients of the symbol at points, at one and the same jet."""
-    normals = np.zeros((len(points), symbol.space_dim))
-    components = symbol.layout.components
-    jet = random_jet(len(symbol.indices(points, normals)), 1, components)
-    found = symbol.linearise(points, normals, np.broadcast_to(jet, (len(jet), len(points), components)))
-    if found is None:
-        return np.zeros((len(points), 1))
+    which = symbol.indices(points, np.zeros((len(points), symbol.space_dim)))
+    jet = random_jet(len(which), 1, symbol.layout.components)
+    found = symbol.coefficients(points, np.broadcast_to(jet, (len(jet), len(points), jet.shape[2])))
     return np.nan_to_num(found.coefficients.reshape(len(points), -1), posinf=0.0, neginf=0.0)
 
 
@@ -118,10 +128,9 @@ def _differences(value: Callable[[Points], np.ndarray], domain: Domain) -> Segme
     return starts[most], ends[most]
 
 
-def _are_differentiated(symbol: Symbol, points: Points, size: float) -> Mask:
+def _are_differentiated(symbol: Symbol, points: Points, size: float) -> tuple[Mask, bool]:
     """Whether the left side of a smooth function grows at points if derivatives become difference quotients of smaller
-    and smaller steps; or whether that cannot be told, because derivatives are taken by other means than the operators
-    of this package."""
+    and smaller steps, and whether derivatives of u are taken by other means than the operators of this package."""
     layout, is_foreign = symbol.layout, False
 
     @jax.custom_jvp
@@ -144,8 +153,6 @@ def _are_differentiated(symbol: Symbol, points: Points, size: float) -> Mask:
     smallest = size * max(2.0**-12, 1e-12 ** (1 / max(symbol.order, 1)))
     steps = smallest * np.array([64.0, 8.0, 1.0])
     values = np.asarray(jax.jit(jax.vmap(jax.vmap(left, (None, 0)), (0, None)))(points, steps))  # (n, steps, k)
-    if is_foreign:
-        return np.ones(len(points), dtype=bool)
     first, second = np.moveaxis(np.abs(np.diff(values, axis=1)), 1, 0)
     largest = np.max(np.abs(values), axis=1)
-    return np.any((second > GROWTH * first) & (second > 1e-3 * largest), axis=1)
+    return np.any((second > GROWTH * first) & (second > 1e-3 * largest), axis=1), is_foreign

@@ -77,16 +77,18 @@ class Setting:
         *,
         check: bool = False,
         fold: bool = True,
+        role: str = "fitted",
     ) -> System:
         """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
-        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many."""
+        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many.
+        `role` is what the points of other blocks are called in the memory."""
         known = {"check": check, "memory": self.memory}
         joint = blocks is None and bool(self.held_out)
         if joint:
             for block, other in zip(self.blocks, self.held_out, strict=True):
                 both, layout = {"fitted": block, "held out": other}, self.problem.layout
                 self.memory.right_sides.learn(layout, both, entries(layout, block))
-        own = self._assembled(self.blocks if blocks is None else blocks, coefficients, fold=fold, **known)
+        own = self._assembled(self.blocks if blocks is None else blocks, coefficients, fold=fold, role=role, **known)
         if not joint:
             return own
         return replace(own, unseen=self._assembled(self.held_out, coefficients, role="held out", **known))
@@ -99,7 +101,7 @@ class Setting:
         be factored again."""
 
         def left(blocks: Sequence[Block]) -> np.ndarray:
-            return all_left_values(self.problem.layout, self.features, blocks, coefficients)
+            return all_left_values(self.problem.layout, self.features, blocks, coefficients, self.memory)
 
         unseen = replace(system.unseen, left=left(self.held_out)) if system.unseen is not None else None
         return replace(system, left=left(self.blocks), unseen=unseen)

@@ -16,7 +16,7 @@ from pdofm.conditions import BaseCondition, Context, Periodic, Value, takes_norm
 from pdofm.data import Exact, Given, Manufactured, RightSide, values_at
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import PdofmError, ProblemError
-from pdofm.jumps import hidden_jump
+from pdofm.jumps import Jump, hidden_jump
 from pdofm.symbol import symbol_of
 from pdofm.terms import Fields, Layout, Term, distinct, joined
 
@@ -194,9 +194,9 @@ class Problem:
         return symbol_of(self._equation.lhs, self.layout, dim, dim - has_time).orders(self.domain.sample(5))
 
     @cached_property
-    def hidden_jump(self) -> np.ndarray | None:
-        """A point where a coefficient of the operator jumps inside of a derivative, where differentiation does not see
-        it; None if none is found."""
+    def hidden_jump(self) -> Jump | None:
+        """Where a coefficient of the operator jumps inside a derivative, so that differentiation does not see it; None
+        if no such place is found."""
         dim, has_time = self.domain.dim, self.layout.has_time
         return hidden_jump(symbol_of(self._equation.lhs, self.layout, dim, dim - has_time), self.domain)
 

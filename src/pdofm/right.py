@@ -60,6 +60,8 @@ class RightSides:
     def _beginning(self, role: str, block: Block) -> RightValues:
         """What is known of the right side at the first points of a block."""
         before, values = self._known.get((role, block.term.name), (None, np.empty((0, 0))))
+        if before is block:
+            return values
         if before is None or before.right_side != block.right_side:
             return values[:0]
         return values[: _common(before, block)]

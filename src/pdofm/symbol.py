@@ -20,13 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import Jaxpr
 from jaxtyping import Float, Int
 
 from pdofm._types import Points, SpaceNormals
 from pdofm.batches import padded, slices
 from pdofm.jets import Index, up_to
 from pdofm.terms import Layout, LeftSide
+from pdofm.tracing import decides_by_point, followed, is_affine, looks_elsewhere
 
 BATCH = 512
 """Points that a symbol is evaluated at in one go: one shape, one compilation."""
@@ -34,19 +35,15 @@ BATCH = 512
 MOST_INDICES = 64
 """With more derivatives up to its order than this, a symbol is asked first which of them it has at all."""
 
-LARGEST_JET = 2**14
-"""With more derivatives up to its order than this, a symbol is not computed at all."""
+LARGEST_TENSOR = 2**14
+"""If the tensor of all derivatives of its order is larger than this, a symbol is not computed at all."""
 
 PROBED = 64
 """Points at which a symbol is asked which derivatives it has."""
 
-ROUNDING = ("sign", "floor", "ceil", "round")
-"""Operations of JAX on real numbers that jump."""
-
-Shape = jax.ShapeDtypeStruct
-
-CALLS = ("jit", "custom_jvp_call")
-"""Operations of JAX that do nothing but run the program inside them."""
+ELSEWHERE = (math.nan, 1e3, -1e3)
+"""What is added to u at other points, to see whether a left side looks at them: not a number shows in everything that
+is computed from it, a large number in comparisons."""
 
 Jet = Float[np.ndarray, "a n C"]
 """Derivatives of all components at points, one multi-index after the other."""
@@ -69,43 +66,68 @@ class Symbol:
     def __init__(self, lhs: LeftSide, layout: Layout, dim: int, space_dim: int):
         self.lhs, self.layout, self.dim, self.space_dim = lhs, layout, dim, space_dim
         self.order, self.entries = _order_and_entries(lhs, layout, dim, space_dim)
+        self._looks_elsewhere = False
         self._pruned: _Compiled | None = None
+        self._seen: set[int] = set()
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the derivatives are few enough to be handled."""
+        return self.dim**self.order <= LARGEST_TENSOR
 
     @property
     def is_computable(self) -> bool:
-        """Whether the jet is small enough to be handled at all."""
-        return math.comb(self.dim + self.order, self.order) <= LARGEST_JET
+        """Whether the left side can be had from a jet, as far as is known."""
+        return self.is_small and not self._looks_elsewhere
 
     @cached_property
     def is_affine(self) -> bool:
-        """Whether the left side is affine in u as it is written: by its own word, or because it consists of operations
-        on real numbers that have a transpose."""
-        return getattr(self.lhs, "is_linear", False) or _is_affine(self.lhs, self.layout, self.dim, self.space_dim)
+        """Whether the left side is affine in u as it is written, or says so of itself."""
+        of = (self.lhs, self.layout, self.dim, self.space_dim)
+        return getattr(self.lhs, "is_linear", False) or is_affine(*of)
 
     @cached_property
     def decides(self) -> bool:
-        """Whether the left side decides anything by the point: compares, rounds, looks up in a table. Otherwise its
-        coefficients are continuous."""
-        traced = _traced(self.lhs, self.layout, self.dim, self.space_dim)
-        return _decides(traced, traced.invars[:1])
+        """Whether the left side decides anything by the point. Otherwise its coefficients are continuous."""
+        return decides_by_point(self.lhs, self.layout, self.dim, self.space_dim)
 
     @cached_property
     def _full(self) -> "_Compiled":
         return _Compiled(self, up_to(self.dim, self.order))
 
     def _compiled(self, points: Points, normals: SpaceNormals) -> "_Compiled":
-        """The compiled symbol, with those derivatives only that it has at some of the points it first meets."""
+        """The compiled symbol; of many derivatives those only that it has at points met so far, these included."""
         if len(up_to(self.dim, self.order)) <= MOST_INDICES:
             return self._full
-        if self._pruned is None:
-            some = np.linspace(0, len(points) - 1, min(PROBED, len(points))).astype(int)
-            full = self._full
-            jet = random_jet(len(full.indices), len(some), self.layout.components)
-            found = full.run(points[some], normals[some], jet, 0.0, PROBED)
-            used = np.any(found.coefficients != 0, axis=(0, 1, 3))
-            self._pruned = _Compiled(self, tuple(i for i, is_used in zip(full.indices, used, strict=True) if is_used))
-            del self.__dict__["_full"]
+        seen = hash((points.tobytes(), normals.tobytes()))
+        if self._pruned is None or seen not in self._seen:
+            self._prune(points, normals)
+            self._seen.add(seen)
+        assert self._pruned is not None
         return self._pruned
+
+    def _prune(self, points: Points, normals: SpaceNormals) -> None:
+        """Make sure that no derivative is left out that the left side has at these points: with and without the others
+        its value for some jet must be the same."""
+        full, n = self._full, len(points)
+        jet = np.random.default_rng(0).standard_normal((len(full.indices), n, self.layout.components))
+        known = set() if self._pruned is None else set(self._pruned.indices)
+        where = np.linspace(0, n - 1, min(PROBED, n)).astype(int) if self._pruned is None else np.arange(0)
+        whole = full.values(points, normals, jet)
+        while True:
+            if len(where):
+                found = full.run(points[where], normals[where], jet[:, where], 0.0, PROBED).coefficients
+                known |= {full.indices[i] for i in np.flatnonzero(np.any(found != 0, axis=(0, 1, 3)))}
+            kept = np.array([index in known for index in full.indices])
+            part = full.values(points, normals, np.where(kept[:, None, None], jet, 0.0))
+            differ = np.flatnonzero(np.any((part != whole) & ~(np.isnan(part) & np.isnan(whole)), axis=1))
+            missed = differ[:PROBED]
+            if len(missed) == 0 or np.array_equal(missed, where):
+                break
+            where = missed
+        indices = tuple(index for index in full.indices if index in known)
+        if self._pruned is None or indices != self._pruned.indices:
+            self._pruned = _Compiled(self, indices)
 
     def indices(self, points: Points, normals: SpaceNormals) -> tuple[Index, ...]:
         """The derivatives of u that the left side may depend on: what `linearise` wants a jet of."""
@@ -115,8 +137,8 @@ class Symbol:
         """The left side and its coefficients at points, at the jet of a function (zero if omitted); None if the left
         side looks at u elsewhere, so that the jet does not determine it.
 
-        That is tried: u is not a number anywhere but at the point itself. Two functions with the same jet must give the
-        same value.
+        Where the traced program does not prove the contrary that is tried: two functions with the same jet must give
+        the same value.
         """
         compiled = self._compiled(points, normals)
         if jet is None and compiled.constant is not None:
@@ -125,20 +147,34 @@ class Symbol:
             return Linearisation(one.indices, left, coefficients, is_constant=True)
         if jet is None:
             jet = np.zeros((len(compiled.indices), len(points), self.layout.components))
-        found = compiled.run(points, normals, jet, math.nan)
-        if np.isfinite(found.left).all():
-            return found
-        here = compiled.run(points, normals, jet, 0.0)
-        return here if np.array_equal(np.isfinite(here.left), np.isfinite(found.left)) else None
+        found = compiled.run(points, normals, jet, 0.0)
+        if compiled.may_look_elsewhere:
+            others = [compiled.run(points, normals, jet, elsewhere) for elsewhere in ELSEWHERE]
+            same_left = all(np.array_equal(found.left, other.left, equal_nan=True) for other in others)
+            same_slope = all(
+                np.array_equal(found.coefficients, other.coefficients, equal_nan=True) for other in others[1:]
+            )
+            if not (same_left and same_slope):
+                self._looks_elsewhere = True
+                return None
+        return found
+
+    def coefficients(self, points: Points, jet: Jet | None = None) -> Linearisation:
+        """The left side and its coefficients at a jet, some positive one if none is given, without a look elsewhere."""
+        normals = np.zeros((len(points), self.space_dim))
+        compiled = self._compiled(points, normals)
+        if jet is None:
+            jet = random_jet(len(compiled.indices), len(points), self.layout.components)
+        return compiled.run(points, normals, jet, 0.0)
 
     def orders(self, points: Points) -> Int[np.ndarray, "C d"]:
         """The differential order in each component along each coordinate, as seen at some points."""
-        normals = np.zeros((len(points), self.space_dim))
-        compiled = self._compiled(points, normals)
-        jet = random_jet(len(compiled.indices), len(points), self.layout.components)
-        sizes = np.abs(compiled.run(points, normals, jet, 0.0).coefficients).max(axis=(0, 1))
+        if not self.is_small:
+            return np.full((self.layout.components, self.dim), self.order)
+        found = self.coefficients(points)
+        sizes = np.abs(found.coefficients).max(axis=(0, 1))
         present = ~(sizes <= 1e-12 * np.max(sizes, axis=0, initial=0.0, keepdims=True))
-        powers = np.array(compiled.indices, dtype=int).reshape(-1, self.dim)
+        powers = np.array(found.indices, dtype=int).reshape(-1, self.dim)
         return np.max(present.T[:, :, None] * powers[None], axis=1, initial=0)
 
 
@@ -158,7 +194,9 @@ class _Compiled:
 
     def __init__(self, symbol: Symbol, indices: tuple[Index, ...]):
         self.indices, self._symbol = indices, symbol
-        self._function = jax.jit(jax.vmap(_at_a_point(symbol, indices), in_axes=(0, 0, 0, None)))
+        at = jax.vmap(_at_a_point(symbol, indices), in_axes=(0, 0, 0, None))
+        self._function = jax.jit(at)
+        self._left = jax.jit(lambda *args: at(*args, jnp.zeros(()))[0])  # what is not used is not computed
 
     def run(
         self, points: Points, normals: SpaceNormals, jet: Jet, elsewhere: float, batch: int = BATCH
@@ -174,15 +212,32 @@ class _Compiled:
             left[here], coefficients[here] = np.asarray(v)[:count], np.asarray(G)[:count]
         return Linearisation(self.indices, left, coefficients)
 
+    def values(self, points: Points, normals: SpaceNormals, jet: Jet) -> Float[np.ndarray, "n k"]:
+        """The left sides alone."""
+        by_point, parts = np.moveaxis(jet, 0, 1), []
+        for here in slices(len(points), PROBED):
+            args = (padded(np.ascontiguousarray(each[here]), PROBED) for each in (points, normals, by_point))
+            parts.append(np.asarray(self._left(*args))[: here.stop - here.start])
+        return np.concatenate(parts)
+
+    @cached_property
+    def _program(self) -> Jaxpr:
+        symbol = self._symbol
+        shapes = ((BATCH, symbol.dim), (BATCH, symbol.space_dim), (BATCH, len(self.indices), symbol.layout.components))
+        return self._function.trace(*(jax.ShapeDtypeStruct(s, jnp.float64) for s in shapes), 0.0).jaxpr.jaxpr
+
+    @cached_property
+    def may_look_elsewhere(self) -> bool:
+        """Whether it cannot be excluded that u is evaluated at other points, too."""
+        return looks_elsewhere(self._program)
+
     @cached_property
     def constant(self) -> Linearisation | None:
         """The symbol at zero at one point, if it is the same at every point: known where nothing is computed from the
         point or the normal."""
-        symbol = self._symbol
-        shapes = ((BATCH, symbol.dim), (BATCH, symbol.space_dim), (BATCH, len(self.indices), symbol.layout.components))
-        traced = self._function.trace(*(jax.ShapeDtypeStruct(s, jnp.float64) for s in shapes), 0.0)
-        if _depends(traced.jaxpr, (0, 1)):
+        if self.may_look_elsewhere or any(depends for _, depends in followed(self._program, (0, 1))):
             return None
+        symbol = self._symbol
         point, normal = np.zeros((1, symbol.dim)), np.zeros((1, symbol.space_dim))
         return self.run(point, normal, np.zeros((len(self.indices), 1, symbol.layout.components)), 0.0)
 
@@ -221,7 +276,7 @@ def _at_a_point(symbol: Symbol, indices: Sequence[Index]) -> Callable[..., tuple
 
         def left(J: Array) -> tuple[Array, Array]:
             u, last = (
-                layout.fields(lambda y, J=J: derivative(0)(y, J, (here, elsewhere)))
+                layout.fields(lambda y, J=J: derivative(0)(_real(y), J, (here, elsewhere)))
                 for J in (J, jax.lax.stop_gradient(J))
             )
             v = lhs(u, last, layout.arguments(z), normal)
@@ -231,6 +286,11 @@ def _at_a_point(symbol: Symbol, indices: Sequence[Index]) -> Callable[..., tuple
         return v, coefficients
 
     return at
+
+
+def _real(y: Array) -> Array:
+    """A point that may be given in integers."""
+    return jnp.asarray(y, jnp.result_type(float))
 
 
 @jax.jit
@@ -273,109 +333,8 @@ def _order_and_entries(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) 
         return value
 
     def left(z: Array, normal: Array) -> Array:
-        u = layout.fields(derivative(0))
+        u = layout.fields(lambda y: derivative(0)(_real(y)))
         return lhs(u, u, layout.arguments(z), normal)
 
     entries = jax.eval_shape(left, *(jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, space_dim))).shape[0]
     return deepest, entries
-
-
-def _left_side(lhs: LeftSide, layout: Layout) -> tuple[Callable[[Array, Array, Array], Array], Shape]:
-    """A left side as a function of the point, the normal and two coefficients of u, and the shape of these."""
-
-    def left(z: Array, normal: Array, c: Array) -> Array:
-        u = layout.fields(lambda y: jnp.sin(jnp.sum(y) + jnp.arange(2.0)) @ c)
-        return lhs(u, u, layout.arguments(z), normal)
-
-    return left, jax.ShapeDtypeStruct((2, layout.components), jnp.float64)
-
-
-def _traced(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> Jaxpr:
-    left, c = _left_side(lhs, layout)
-    return jax.make_jaxpr(left)(*(jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, space_dim)), c).jaxpr
-
-
-def _is_affine(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
-    left, c = _left_side(lhs, layout)
-    z, normal = (jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, space_dim))
-
-    def transposed(z: Array, normal: Array, side: Array) -> Any:
-        return jax.linear_transpose(lambda c: left(z, normal, c), c)(side)
-
-    traced = _traced(lhs, layout, dim, space_dim)
-    if _decides(traced, traced.invars[2:]):
-        return False
-    try:
-        jax.eval_shape(transposed, z, normal, jax.eval_shape(left, z, normal, c))
-    except (
-        AssertionError,
-        NotImplementedError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ):  # how JAX says that there is no transpose
-        return False
-    return True
-
-
-def _decides(traced: Jaxpr, variables: Sequence[Any]) -> bool:
-    """Whether something that depends on these variables becomes a truth value or an integer, or is rounded: neither
-    differentiation nor transposition sees that."""
-    dependent = {id(variable) for variable in variables}
-    for equation in traced.eqns:
-        if not any(id(variable) in dependent for variable in equation.invars):
-            continue
-        dependent |= {id(variable) for variable in equation.outvars}
-        # Inside, all real arguments count as dependent: at worst a linear problem is tried once more.
-        inner = inner_jaxprs(equation)
-        if any(_decides(part, _real(part.invars)) for part in inner):
-            return True
-        rounds = equation.primitive.name in ROUNDING
-        if not inner and (rounds or len(_real(equation.outvars)) < len(equation.outvars)):
-            return True
-    return False
-
-
-def inner_jaxprs(equation: Any) -> list[Jaxpr]:
-    """The programs inside an equation of a traced program: of a loop, a branch, a compiled function."""
-    parts = jax.tree.leaves(list(equation.params.values()), is_leaf=lambda part: isinstance(part, ClosedJaxpr))
-    return [part for part in (getattr(part, "jaxpr", part) for part in parts) if isinstance(part, Jaxpr)]
-
-
-def _real(variables: Sequence[Any]) -> list[Any]:
-    return [variable for variable in variables if jnp.issubdtype(variable.aval.dtype, jnp.inexact)]
-
-
-def _depends(traced: ClosedJaxpr, arguments: Sequence[int]) -> bool:
-    """Whether the outputs of a traced symbol depend on those arguments other than by asking whether u is evaluated at
-    the point itself, where it is."""
-    inputs = [(i, i in arguments) for i in range(len(traced.jaxpr.invars))]
-    return any(dependent for _, dependent in _followed(traced.jaxpr, inputs))
-
-
-_Followed = tuple[Any, bool]
-"""How a variable of a traced program is computed, and whether it depends on what is followed."""
-
-
-def _followed(jaxpr: Jaxpr, inputs: Sequence[_Followed]) -> list[_Followed]:
-    """The outputs of a traced program. Variables that are computed in the same way are the same: a point in space-time
-    is taken apart and put together again each time."""
-    known: dict[int, _Followed] = {id(v): each for v, each in zip(jaxpr.invars, inputs, strict=True)}
-    known |= {id(variable): (id(variable), False) for variable in jaxpr.constvars}
-
-    def of(variable: Any) -> _Followed:
-        return (repr(variable.val), False) if isinstance(variable, Literal) else known[id(variable)]
-
-    for equation in jaxpr.eqns:
-        given = [of(variable) for variable in equation.invars]
-        how = [each for each, _ in given]
-        inner = inner_jaxprs(equation)
-        if equation.params.get("name") == "_away" and how[0] == how[1]:
-            found = [(("here",), False)]
-        elif equation.primitive.name in CALLS and len(inner) == 1:
-            found = _followed(inner[0], given)
-        else:
-            computed = hash((equation.primitive.name, str(equation.params), *how))
-            found = [((computed, i), any(d for _, d in given)) for i in range(len(equation.outvars))]
-        known |= {id(variable): each for variable, each in zip(equation.outvars, found, strict=True)}
-    return [of(variable) for variable in jaxpr.outvars]

@@ -151,11 +151,6 @@ class Term:
     weight: float
     kind: str = "other"  # "value": it gives all unknowns on the whole boundary; "periodic": opposite faces agree
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether the left side is linear by construction."""
-        return getattr(self.lhs, "is_linear", False)
-
 
 def distinct(terms: list[Term]) -> list[Term]:
     """The terms with a number behind names that came before."""

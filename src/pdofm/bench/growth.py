@@ -1,6 +1,5 @@
 """How cost and memory grow with points, features, dimensions and subdomains."""
 
-import json
 import math
 import sys
 import tracemalloc
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 import pdofm as pf
-from pdofm.bench.process import ask, failed
+from pdofm.bench.process import ask, failed, results
 from pdofm.bench.timing import Row, median_seconds
 
 _SQUARE = pf.Box([-1, -1], [1, 1])
@@ -93,8 +92,8 @@ def _partition(subdomains: int) -> pf.Features:
 def _peak_of_many_rows() -> Row:
     """Peak memory of a whole process that solves with a million rows, against that of the matrix."""
     answer = ask("-m", "pdofm.bench.growth")
-    if answer.failure:
-        return failed("growth", "peak memory of a process with many rows", answer.failure)
+    if answer.failure or not answer.lines:
+        return failed("growth", "peak memory of a process with many rows", answer.failure or "failed, no output")
     found = answer.lines[-1]
     case = f"peak memory of a process, {found['rows']} rows x {FEATURES}, relative L2 error {found['error']:.0e}"
     matrix = 8 * found["rows"] * FEATURES / 2**20
@@ -103,9 +102,9 @@ def _peak_of_many_rows() -> Row:
 
 def main() -> None:
     """Solve with a million rows and print what it took."""
-    problem = _poisson(_SQUARE)
+    report, problem = results(), _poisson(_SQUARE)
     solution = pf.solve(problem, pf.NetworkFeatures(_SQUARE, FEATURES), points=MANY_ROWS)
-    print(json.dumps({"rows": solution.stats.rows, "peak": _peak(), "error": solution.errors().relative_l2}))
+    report({"rows": solution.stats.rows, "peak": _peak(), "error": solution.errors().relative_l2})
 
 
 def _peak() -> float:
