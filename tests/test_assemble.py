@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm import assemble as module
-from pdofm import evaluate as evaluation
-from pdofm.assemble import Memory, assemble, left_values
-from pdofm.collocate import Block, collocate, thinned, with_equation
-from pdofm.evaluate import evaluate, evaluate_all
+from pdofm.discrete import assemble as module
+from pdofm.discrete import evaluate as evaluation
+from pdofm.discrete.assemble import Memory, assemble, left_values
+from pdofm.discrete.collocate import Block, collocate, thinned, with_equation
+from pdofm.discrete.evaluate import evaluate, evaluate_all
+from pdofm.discrete.linearity import is_affine, nonlinear_terms
 from pdofm.features import Features
-from pdofm.linearity import is_affine, nonlinear_terms
-from pdofm.problem import Problem
+from pdofm.problem.problem import Problem
 
 # Problems are made once: a new lambda would be compiled anew.
 BOX = pf.Box([0, -1], [2, 1])
@@ -324,7 +324,7 @@ def test_derivatives_that_are_remembered_give_the_same_system(seed):
 def test_right_sides_are_evaluated_only_at_points_that_are_new(monkeypatch):
     problem = pf.zoo.get("poisson-square")
     evaluated = []
-    from pdofm import right
+    from pdofm.discrete import right
 
     original = right.right_values
     monkeypatch.setattr(right, "right_values", lambda *a, **o: evaluated.append(len(a[1].points)) or original(*a, **o))

@@ -10,7 +10,7 @@ import pytest
 
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime
 from pdofm.errors import DomainError, PdofmError, UnknownNameError
-from pdofm.sampling import KINDS
+from pdofm.numerics.sampling import KINDS
 
 PI = math.pi
 LENS = 2 * PI / 3 - math.sqrt(3) / 2  # two unit disks whose centers are 1 apart

@@ -7,7 +7,7 @@ import pytest
 
 import pdofm as pf
 from pdofm.errors import DomainError, UnknownNameError
-from pdofm.export import mesh, to_arrays, write_vtk
+from pdofm.output.export import mesh, to_arrays, write_vtk
 
 SQUARE = pf.Box([-1, -1], [1, 1])
 PENTAGON = pf.Polygon(

@@ -14,7 +14,7 @@ import pytest
 import pdofm as pf
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, ProblemError, SolveError, UnknownNameError
 
-module = importlib.import_module("pdofm.factor")  # pdofm.factor is the function
+module = importlib.import_module("pdofm.solving.factored")  # pdofm.factor is the function
 
 SQUARE = pf.Box([-1, -1], [1, 1])
 LINE = pf.Interval(-1, 1)
@@ -240,7 +240,7 @@ def test_residuals_of_many_sides_are_those_of_few(rough, seed):
         warnings.simplefilter("ignore", ConvergenceWarning)
         many, few = one.solve(sources, boundary), one.solve(sources[:, :5], boundary[:, :5])
     # Three standard deviations of a norm that is estimated from so many independent entries.
-    spread = 3 / (2 * importlib.import_module("pdofm.factor").WATCHED) ** 0.5
+    spread = 3 / (2 * importlib.import_module("pdofm.solving.factored").WATCHED) ** 0.5
     np.testing.assert_allclose(many.residuals[:5], few.residuals, rtol=spread, atol=1e-14)
 
 
@@ -269,7 +269,7 @@ def test_blocks_of_right_hand_sides_and_of_points_do_not_change_the_result(monke
     whole = one.solve(sources, boundary)
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(module, "LEAST_BLOCK", 3)
-    monkeypatch.setattr("pdofm.evaluate.CHUNK_BYTES", 1)
+    monkeypatch.setattr("pdofm.discrete.evaluate.CHUNK_BYTES", 1)
     cut = one.solve(sources, boundary)
     assert relative(cut(points), whole(points)) < 1e-10
     np.testing.assert_allclose(cut.residuals, whole.residuals, rtol=1e-6, atol=1e-12)

@@ -10,7 +10,7 @@ import pytest
 from numpy.polynomial.chebyshev import chebder, chebval, chebvander
 
 import pdofm as pf
-from pdofm.collocate import collocate
+from pdofm.discrete.collocate import collocate
 from pdofm.errors import DomainError, FeaturesError, UnknownNameError
 from pdofm.features import spectral
 from pdofm.features.transnet import gaussian_fields
@@ -317,7 +317,7 @@ def test_derivatives_of_chebyshev_polynomials_are_those_of_numpy(orders, seed):
     features, degree = pf.Chebyshev(SQUARE, degree=9, kind="tensor"), 9
     points = SQUARE.sample(50, key=seed)
     axes = (0,) * orders[0] + (1,) * orders[1]
-    found = many(pf.operators.partial(features, *axes), points)
+    found = many(pf.partial(features, *axes), points)
 
     def of_axis(axis: int) -> np.ndarray:
         derivatives = np.array(
@@ -335,7 +335,7 @@ def test_derivatives_of_polynomials_of_high_degree_keep_their_digits():
     """At the end points T_n'(1) = n² and T_n''(1) = n² (n² - 1) / 3."""
     features, end, n = pf.Chebyshev(pf.Interval(-1, 1), degree=200), np.array([[1.0]]), np.arange(201.0)
     for order, expected in ((1, n**2), (2, n**2 * (n**2 - 1) / 3)):
-        found = many(pf.operators.partial(features, *(0,) * order), end)[0]
+        found = many(pf.partial(features, *(0,) * order), end)[0]
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.calculus.jets import up_to
+from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.errors import FeaturesError, UnknownNameError
-from pdofm.evaluate import evaluate, evaluate_all
 from pdofm.features import Features
 from pdofm.features.base import polynomial_degree
-from pdofm.jets import up_to
 
 Build = Callable[[pf.Domain, int, int | jax.Array], Features]
 

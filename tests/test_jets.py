@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.evaluate import derivatives as of_function
-from pdofm.evaluate import evaluate, evaluate_all
+from pdofm.calculus.jets import closure, composition, highest_order, product, unit, up_to
+from pdofm.discrete.evaluate import derivatives as of_function
+from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.features import Features
 from pdofm.features.activations import ACTIVATIONS, activation_of, derivatives
 from pdofm.features.base import differentiated
 from pdofm.features.windows import WINDOWS
 from pdofm.features.windows import derivatives as window_derivatives
-from pdofm.jets import closure, composition, highest_order, product, unit, up_to
 
 INTERVAL = pf.Interval(0, 2)
 BOX = pf.Box([-1, 0], [1, 3])

@@ -14,42 +14,19 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *("version", "_types", "errors", "sobol", "sampling", "operators", "metrics", "batches", "jets"),
-    *("domain", "terms", "tracing", "symbol", "jumps", "conditions", "data", "problem"),
-    *(
-        "lstsq",
-        "features",
-        "collocate",
-        "right",
-        "direct",
-        "evaluate",
-        "assemble",
-        "linearity",
-        "losses",
-        "methods",
-        "estimate",
-        "solution",
-        "fit",
-        "tune",
-        "pretrain",
-        "search",
-        "layer",
-        "refine",
-        "policy",
-        "solve",
-        "factor",
-    ),
-    *("section", "plot", "export", "zoo", "experiments", "bench", "cli", "__init__"),
+    *("version", "_types", "errors", "metrics"),
+    *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "training", "adaptive"),
+    *("output", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 
 # Applications stand on the public face of the package, like any user's script.
 APPLICATIONS = {"experiments", "bench", "cli"}
 PUBLIC_ONLY = {"experiments", "cli"}
-PUBLIC_MODULES = {"metrics", "plot", "zoo", "errors"}
+PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors"}
 
-# What is solved and what it is solved with: they meet in assemble and pretrain.
-STRANGERS = [{"problem", "features"}, {"conditions", "features"}]
-LAZILY_UPWARD = {"solution": {"plot", "export"}}
+# What is solved and what it is solved with: they meet in discrete.
+STRANGERS = [{"problem", "features"}]
+LAZILY_UPWARD = {"solving": {"output"}}
 
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
 
@@ -168,7 +145,7 @@ def public_errors(module: Module) -> Iterator[str]:
 
 
 def is_hidden(names: list[str]) -> bool:
-    """True for `pdofm.solve.solve`: the first name is public as a function, but here it means the module."""
+    """True for `pdofm.adaptive.entry.solve`: the first name is public as a function, but here it means the module."""
     return len(names) > 1 and names[0] not in PUBLIC_MODULES
 
 
@@ -180,9 +157,9 @@ def slow_errors(module: Module) -> Iterator[str]:
         if not one.lazy:
             yield f"{one} at module level; import {slow} inside the function that needs it"
         elif slow == "matplotlib" and not (
-            module.name == "plot" or (module.layer in APPLICATIONS and "figure" in module.name)
+            module.name == "output.plot" or (module.layer in APPLICATIONS and "figure" in module.name)
         ):
-            yield f"{one}; only plot, and the figures of experiments and benchmarks, use matplotlib"
+            yield f"{one}; only output.plot, and the figures of experiments and benchmarks, use matplotlib"
 
 
 MODULES = read_package()
@@ -219,17 +196,17 @@ def test_importing_pdofm_does_not_load_what_only_some_users_need():
     [
         (layer_errors, "errors", "from .metrics import gram", "imports pdofm.metrics.gram, which is below errors"),
         (layer_errors, "errors", "def f():\n    from pdofm import metrics", "line 2: imports pdofm.metrics"),
-        (layer_errors, "domain.base", "from ..metrics import gram", None),
+        (layer_errors, "domain.base", "from ..numerics.sampling import draw", None),
         (layer_errors, "domain.base", "from .csg import Union\nfrom . import csg", None),
-        (layer_errors, "sampling", "from .metrics import gram", "which is below sampling"),
+        (layer_errors, "metrics", "from .numerics.sampling import draw", "which is below metrics"),
         (layer_errors, "features.base", "from ..domain import Box", None),
         (layer_errors, "features.base", "import pdofm.errors", None),
         (layer_errors, "features.base", "import pdofm", "import from the package itself"),
         (layer_errors, "features.base", "from ..problem import Problem", "never import each other"),
-        (layer_errors, "problem", "def f():\n    from .features import Chebyshev", "never import each other"),
-        (layer_errors, "solution", "def f():\n    from . import plot\n    from .export import to_vtk", None),
-        (layer_errors, "solution", "from . import plot", "which is below solution"),
-        (layer_errors, "solution", "def f():\n    from .zoo import get", "which is below solution"),
+        (layer_errors, "problem.data", "def f():\n    from ..features import Chebyshev", "never import each other"),
+        (layer_errors, "solving.solution", "def f():\n    from ..output import plot", None),
+        (layer_errors, "solving.solution", "from ..output import plot", "which is below solving"),
+        (layer_errors, "solving.solution", "def f():\n    from ..zoo import get", "which is below solving"),
         (layer_errors, "__init__", "from . import metrics", None),
         (layer_errors, "__init__", "from .cli import main", "does not import its applications"),
         (layer_errors, "cli", "import pdofm as pf", None),
@@ -244,10 +221,10 @@ def test_importing_pdofm_does_not_load_what_only_some_users_need():
         (slow_errors, "sampling", "from scipy import stats", "at module level"),
         (slow_errors, "sampling", "def f():\n    from scipy import stats", None),
         (slow_errors, "sampling", "from scipy import linalg", None),
-        (slow_errors, "plot", "import matplotlib.pyplot as plt", "at module level"),
-        (slow_errors, "plot", "def f():\n    import matplotlib.pyplot as plt", None),
+        (slow_errors, "output.plot", "import matplotlib.pyplot as plt", "at module level"),
+        (slow_errors, "output.plot", "def f():\n    import matplotlib.pyplot as plt", None),
         (slow_errors, "experiments.figures", "def f():\n    import matplotlib.pyplot as plt", None),
-        (slow_errors, "solution", "def f():\n    import matplotlib", "only plot"),
+        (slow_errors, "solution", "def f():\n    import matplotlib", "only output.plot"),
         (slow_errors, "domain.polygon", "if TYPE_CHECKING:\n    import shapely", None),
         (slow_errors, "domain.polygon", "if not TYPE_CHECKING:\n    import shapely", "at module level"),
         (slow_errors, "domain.polygon", "try:\n    import shapely\nexcept ImportError:\n    pass", "at module level"),

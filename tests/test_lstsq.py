@@ -6,7 +6,7 @@ import scipy.linalg
 
 from pdofm import QR, SVD
 from pdofm.errors import PdofmError, SolveError
-from pdofm.lstsq import Folding
+from pdofm.numerics.lstsq import Folding
 
 SOLVERS = {"svd": SVD, "qr": QR}
 

@@ -10,7 +10,7 @@ import pytest
 
 import pdofm as pf
 from pdofm.errors import ConvergenceWarning, ProblemError, SolveError
-from pdofm.methods import Outcome
+from pdofm.solving.methods import Outcome
 
 LINE = pf.Interval(-1, 1)
 

@@ -12,7 +12,7 @@ from matplotlib.path import Path
 
 import pdofm as pf
 from pdofm.errors import DomainError, UnknownNameError
-from pdofm.plot import (
+from pdofm.output.plot import (
     Section,
     error_limits,
     error_panel,
@@ -262,7 +262,7 @@ def test_a_figure_shows_itself_in_a_notebook(annulus):
 def test_plotting_leaves_pyplot_and_settings_alone(tmp_path):
     code = """if True:
         import sys, matplotlib, pdofm as pf
-        from pdofm.plot import Section, new_figure, save, solution_panel
+        from pdofm.output.plot import Section, new_figure, save, solution_panel
         before = dict(matplotlib.rcParams)
         figure, axes = new_figure(1, 1)
         section = Section(pf.Disk(), resolution=9)

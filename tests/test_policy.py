@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.collocate import collocate
+from pdofm.adaptive.layer import find_layer
+from pdofm.adaptive.policy import _grow_networks
+from pdofm.adaptive.refine import Refinement, _Box
+from pdofm.adaptive.search import Search
+from pdofm.discrete.collocate import collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
-from pdofm.layer import find_layer
-from pdofm.policy import _grow_networks
-from pdofm.refine import Refinement, _Box
-from pdofm.search import Search
 
 
 def search_for(name: str, tol: float = 1e-8) -> Search:
@@ -265,8 +265,8 @@ class TestNetworks:
             better = pf.Chebyshev(problem.domain, 25) if pays else features
             return pf.Trained(better, np.zeros((better.size, 1)), {}, "")
 
-        monkeypatch.setattr("pdofm.policy.pretrain", played)
-        monkeypatch.setattr("pdofm.search.FIRST_SIZES", {1: 6, 3: 6})
+        monkeypatch.setattr("pdofm.adaptive.policy.pretrain", played)
+        monkeypatch.setattr("pdofm.adaptive.search.FIRST_SIZES", {1: 6, 3: 6})
         spaces = [attempt.space for attempt in self.run("helmholtz-1d", max_features=30).attempts]
         assert "network, 60 steps trained" in spaces
         assert ("network, 200 steps trained" in spaces) == pays
@@ -275,8 +275,8 @@ class TestNetworks:
         def played(problem, features, **options):
             return pf.Trained(pf.Chebyshev(problem.domain, 25), np.zeros((25, 1)), {}, "")
 
-        monkeypatch.setattr("pdofm.policy.pretrain", played)
-        monkeypatch.setattr("pdofm.search.FIRST_SIZES", {1: 6, 3: 6})
+        monkeypatch.setattr("pdofm.adaptive.policy.pretrain", played)
+        monkeypatch.setattr("pdofm.adaptive.search.FIRST_SIZES", {1: 6, 3: 6})
         u = self.run(max_features=30)
         assert u.space.endswith("steps trained")
         assert u.error_estimate < 1e-14
@@ -285,7 +285,7 @@ class TestNetworks:
         def broken(*args, **options):
             return pf.Functions(self.PROBLEM.domain, [lambda x: jnp.log(x[0] - 10)])
 
-        monkeypatch.setattr("pdofm.policy.RandomFeatures", broken)
+        monkeypatch.setattr("pdofm.adaptive.policy.RandomFeatures", broken)
         u = self.run(max_features=40)
         assert "failed" in u.attempts[1].why
         assert u.space.startswith("network")
@@ -478,7 +478,7 @@ class TestStretchedPolynomials:
 
     def test_they_do_not_move(self):
         features = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 0], center=0.5, width=0.1)
-        with pytest.raises(FeaturesError, match=r"tied to their layer. Make them anew"):
+        with pytest.raises(FeaturesError, match=r"tied to its layer. Make them anew"):
             features.on(pf.Box([0, 0], [2, 2]))
 
     def test_they_are_saved(self, tmp_path):

@@ -9,9 +9,9 @@ import optax
 import pytest
 
 import pdofm as pf
-from pdofm import losses
 from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, UnknownNameError
 from pdofm.features import Features
+from pdofm.training import losses
 
 SQUARE = pf.Box([-1, -1], [1, 1])
 FEW = {

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.collocate import collocate
+from pdofm.calculus.terms import Fields, Layout, joined
+from pdofm.discrete.collocate import collocate
 from pdofm.errors import DomainError, PdofmError, ProblemError
-from pdofm.problem import RESERVED, Problem
-from pdofm.solution import Member
-from pdofm.terms import Fields, Layout, joined
+from pdofm.problem.problem import RESERVED, Problem
+from pdofm.solving.solution import Member
 
 INTERVAL = pf.Interval(0, 1)
 SQUARE = pf.Box([0, 0], [1, 2])

@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import qmc
 
 from pdofm.errors import DomainError, UnknownNameError
-from pdofm.sampling import KINDS, _source, cluster, draw, generator, unit_points
-from pdofm.sobol import Sobol
+from pdofm.numerics.sampling import KINDS, _source, cluster, draw, generator, unit_points
+from pdofm.numerics.sobol import Sobol
 
 
 @pytest.mark.parametrize("kind", KINDS)

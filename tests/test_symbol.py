@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm import direct
-from pdofm.assemble import assemble, left_values
-from pdofm.collocate import Block, collocate, with_equation
+from pdofm.calculus.jets import up_to
+from pdofm.calculus.symbol import Symbol, symbol_of
+from pdofm.calculus.terms import Difference, Layout
+from pdofm.discrete import direct
+from pdofm.discrete.assemble import assemble, left_values
+from pdofm.discrete.collocate import Block, collocate, with_equation
 from pdofm.features import Features
-from pdofm.jets import up_to
-from pdofm.symbol import Symbol, symbol_of
-from pdofm.terms import Difference, Layout
 
 SCALAR = Layout(None, False)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.collocate import collocate
+from pdofm.discrete.collocate import collocate
 from pdofm.errors import PdofmError, UnknownNameError
 
 NAMES = pf.zoo.names()

@@ -6,10 +6,11 @@ jax.config.update(
     "jax_enable_x64", True
 )  # before any array is made: least squares in float32 loses everything gained here
 
-from pdofm import errors, losses, metrics, plot, zoo  # noqa: E402
-from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
+from pdofm import errors, metrics, zoo  # noqa: E402
+from pdofm.adaptive.entry import solve  # noqa: E402
+from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
+from pdofm.discrete.defaults import default_features  # noqa: E402
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime  # noqa: E402
-from pdofm.factor import Solver, factor  # noqa: E402
 from pdofm.features import (  # noqa: E402
     Chebyshev,
     Concatenate,
@@ -26,15 +27,16 @@ from pdofm.features import (  # noqa: E402
     load,
     save,
 )
-from pdofm.fit import default_features  # noqa: E402
-from pdofm.lstsq import QR, SVD  # noqa: E402
-from pdofm.methods import Linear, Newton, Picard  # noqa: E402
-from pdofm.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
-from pdofm.pretrain import Trained, pretrain  # noqa: E402
-from pdofm.problem import Problem  # noqa: E402
-from pdofm.solution import Solution  # noqa: E402
-from pdofm.solve import solve  # noqa: E402
-from pdofm.tune import tune_scale  # noqa: E402
+from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
+from pdofm.output import plot  # noqa: E402
+from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
+from pdofm.problem.problem import Problem  # noqa: E402
+from pdofm.solving.factored import Solver, factor  # noqa: E402
+from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
+from pdofm.solving.solution import Solution  # noqa: E402
+from pdofm.training import losses  # noqa: E402
+from pdofm.training.pretraining import Trained, pretrain  # noqa: E402
+from pdofm.training.tuning import tune_scale  # noqa: E402
 from pdofm.version import __version__  # noqa: E402
 
 __all__ = [

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import erf
 
-from pdofm.conditions import Condition, Dirichlet, Initial, Neumann, Periodic
+from pdofm.calculus.operators import div, dt, grad, laplacian, partial
 from pdofm.domain import Annulus, Box, Interval, Polygon, SpaceTime
 from pdofm.errors import unknown_name
-from pdofm.operators import div, dt, grad, laplacian, partial
-from pdofm.problem import Problem
+from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic
+from pdofm.problem.problem import Problem
 
 _PROBLEMS: dict[str, Callable[[], Problem]] = {}
 

@@ -10,10 +10,10 @@ from jax import Array
 from scipy.linalg import lapack, lstsq
 
 import pdofm as pf
-from pdofm.assemble import assemble
 from pdofm.bench.timing import Row, median_seconds, products
-from pdofm.collocate import collocate
-from pdofm.evaluate import evaluate
+from pdofm.discrete.assemble import assemble
+from pdofm.discrete.collocate import collocate
+from pdofm.discrete.evaluate import evaluate
 from pdofm.features.trigonometry import cos, sin
 
 _SQUARE = pf.Box([-1, -1], [1, 1])

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from pdofm._types import Mask, Normals, Points, Vector
 from pdofm.errors import DomainError, unknown_name
-from pdofm.sampling import UnitPoints, check_request, cluster, draw, generator
+from pdofm.numerics.sampling import UnitPoints, check_request, cluster, draw, generator
 
 Numbers = Sequence[Any] | np.ndarray | Array | float | int
 """What users may give for a point or points."""

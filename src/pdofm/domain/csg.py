@@ -10,7 +10,7 @@ import numpy as np
 from pdofm._types import Mask, Matrix, Normals, Points, Vector
 from pdofm.domain.base import Domain, Keep, Piece, between
 from pdofm.errors import DomainError
-from pdofm.sampling import UnitPoints, unit_points
+from pdofm.numerics.sampling import UnitPoints, unit_points
 
 # Boundaries nearer than this, times the size of the domain, coincide ...
 _COINCIDENT = 1e-13

@@ -8,7 +8,7 @@ import numpy as np
 from pdofm._types import Normals, Points, Vector
 from pdofm.domain.base import Chart, Domain, Numbers, Piece, between
 from pdofm.errors import DomainError
-from pdofm.sampling import UnitPoints
+from pdofm.numerics.sampling import UnitPoints
 
 
 class Polygon(Domain):

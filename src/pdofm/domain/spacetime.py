@@ -8,7 +8,7 @@ import numpy as np
 from pdofm._types import Normals, Points, Vector
 from pdofm.domain.base import MARGIN, Chart, Domain, Keep, Numbers, Part, Piece, between, finite_vector
 from pdofm.errors import DomainError
-from pdofm.sampling import UnitPoints
+from pdofm.numerics.sampling import UnitPoints
 
 
 class SpaceTime(Domain):

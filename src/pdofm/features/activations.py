@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pdofm.batches import padded, slices
 from pdofm.errors import unknown_name
 from pdofm.features.trigonometry import cos, sin
+from pdofm.numerics.batches import padded, slices
 
 ACTIVATIONS = {
     "tanh": jnp.tanh,

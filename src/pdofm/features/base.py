@@ -1,11 +1,10 @@
 """What a feature space is: a map from one point to the values of its m features."""
 
 import abc
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -14,13 +13,13 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm import operators
 from pdofm._types import FeatureValues, Point, Points, Vector
-from pdofm.batches import batch_size, batches, padded
+from pdofm.calculus import operators
+from pdofm.calculus.jets import Index
+from pdofm.calculus.terms import Term
 from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
-from pdofm.jets import Index
-from pdofm.terms import Term
+from pdofm.numerics.batches import batch_size, batches, padded
 
 Jets = Float[np.ndarray, "a n m"]
 """Derivatives of all features at points, one multi-index after the other. In memory the points run fastest, as they do
@@ -49,6 +48,13 @@ class Features(eqx.Module):
 
     lower: eqx.AbstractVar[Corner]
     upper: eqx.AbstractVar[Corner]
+
+    trained: ClassVar[tuple[str, ...]] = ()
+    """The fields that pretraining changes."""
+
+    tied_to: ClassVar[str] = ""
+    """Why the features cannot be moved to another box, and what to do instead; empty if their own box is all that they
+    know of a domain."""
 
     if not TYPE_CHECKING:
         # Equinox makes a pytree of every method that is looked up. Nothing here passes methods on, and in a small solve
@@ -79,11 +85,6 @@ class Features(eqx.Module):
         return None
 
     @property
-    def boundary_key(self) -> Hashable:
-        """All that decides what is imposed: features with the same key, if it is not None, impose the same."""
-        return None
-
-    @property
     def concentration(self) -> float:
         """How many times more points than elsewhere the features want where they are finest; 1: alike everywhere."""
         return 1.0
@@ -111,10 +112,8 @@ class Features(eqx.Module):
                 f"The features are defined in {self.dim} dimensions, the domain has {len(lower)}. "
                 "Make or load features of that dimension."
             )
-        if not {"lower", "upper"} <= {field.name for field in fields(self)}:
-            raise FeaturesError(
-                f"{type(self).__name__} is tied to its boxes. Move its parts with on(), and combine them again."
-            )
+        if self.tied_to:
+            raise FeaturesError(f"{type(self).__name__} is tied to {self.tied_to}.")
         return eqx.tree_at(lambda f: (f.lower, f.upper), self, (lower, upper))
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:

@@ -1,9 +1,9 @@
 """Spaces made from other spaces, and from functions of the user's own."""
 
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,12 +13,12 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import FeatureValues, Point, Points, Vector
-from pdofm.batches import batches, padded
+from pdofm.calculus.jets import Index, closure, product, unit
+from pdofm.calculus.terms import Term, joined
 from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Corner, Features, HasBox, Jets, Unmapped, all_derivatives, box_of
-from pdofm.jets import Index, closure, product, unit
-from pdofm.terms import Term, joined
+from pdofm.numerics.batches import batches, padded
 
 Lifting = Any
 """A number, several of them, or a function of a point that returns one or several."""
@@ -34,6 +34,8 @@ class Functions(Unmapped):
     `Concatenate`. The functions see the coordinates of the domain (in space-time the time last), and must be
     differentiable by JAX wherever points lie.
     """
+
+    tied_to: ClassVar[str] = "the coordinates that its functions are written in. State them anew for the other domain"
 
     lower: Corner
     upper: Corner
@@ -66,6 +68,8 @@ class Functions(Unmapped):
 
 class Concatenate(Unmapped):
     """All features of several spaces in one basis, for instance global and local ones, or smooth and singular ones."""
+
+    tied_to: ClassVar[str] = "its boxes. Move its parts with on(), and combine them again"
 
     parts: tuple[Features, ...]
 
@@ -200,10 +204,6 @@ class HardDirichlet(Unmapped):
         return "value"
 
     @property
-    def boundary_key(self) -> Hashable:
-        return self.shape, self.value, *(tuple(np.asarray(corner).tolist()) for corner in self.corners)
-
-    @property
     def concentration(self) -> float:
         return self.inner.concentration
 
@@ -212,6 +212,15 @@ class HardDirichlet(Unmapped):
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         return self.inner.extra_terms(domain)
+
+    def on(self, domain: HasBox) -> "HardDirichlet":
+        """The inner features on the box of another domain, zero on its boundary; the lifting stays what it is."""
+        if not isinstance(domain, Domain):
+            raise FeaturesError(
+                f"HardDirichlet vanishes on the boundary of a domain, which {type(domain).__name__} does not have. "
+                "Give a domain."
+            )
+        return HardDirichlet(self.inner.on(domain), domain, self.value)
 
     def rescaled(self, factor: float) -> "HardDirichlet":
         return eqx.tree_at(lambda f: f.inner, self, self.inner.rescaled(factor))

@@ -9,6 +9,7 @@ terms of the operator and for smooth factors (Grisvard, "Elliptic problems in no
 import math
 from collections.abc import Sequence
 from itertools import product as pairs
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -17,10 +18,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from pdofm._types import FeatureValues, Point, Points, Vector
+from pdofm.calculus.jets import Index, closure, highest_order, product
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Corner, Jets, Unmapped, box_of, check_count
-from pdofm.jets import Index, closure, highest_order, product
 
 
 class CornerFunctions(Unmapped):
@@ -34,6 +35,8 @@ class CornerFunctions(Unmapped):
         convex: at convex corners, too, where the singularities are weaker, such as r² log r at a right angle.
         mixed: also the exponents for values on one side and derivatives on the other.
     """
+
+    tied_to: ClassVar[str] = "the corners of its domain. Make them anew: CornerFunctions(domain)"
 
     apexes: Float[Array | np.ndarray, "K 2"]
     middles: Float[Array | np.ndarray, "K 2"]

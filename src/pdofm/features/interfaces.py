@@ -8,9 +8,9 @@ import numpy as np
 from jax import Array
 
 from pdofm._types import Vector
+from pdofm.calculus.operators import dt, partial
+from pdofm.calculus.terms import Difference, Term, joined
 from pdofm.domain import Domain, Part, Piece, trim
-from pdofm.operators import dt, partial
-from pdofm.terms import Difference, Term, joined
 
 INTERFACE_WEIGHT = 10.0
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,12 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from pdofm._types import FeatureValues, Key, Point, Points
-from pdofm.batches import batch_size, batches, padded
+from pdofm.calculus.jets import Index, Jet, closure, composition, highest_order, unit
 from pdofm.errors import unknown_name
 from pdofm.features.activations import activation_of, derivatives
 from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count, polynomial_degree
-from pdofm.jets import Index, Jet, closure, composition, highest_order, unit
-from pdofm.sampling import generator
+from pdofm.numerics.batches import batch_size, batches, padded
+from pdofm.numerics.sampling import generator
 
 COLUMNS = 1024
 """Columns that a product of matrices needs at least to be fast: the points of a batch times the entries of the jet."""
@@ -53,6 +54,8 @@ class NetworkFeatures(Features):
 
     `scale` multiplies the first layer of the last three (1 if omitted).
     """
+
+    trained: ClassVar[tuple[str, ...]] = ("first", "first_bias", "hidden", "hidden_bias")
 
     first: Float[Array, "m d"]
     first_bias: Float[Array, " m"]

@@ -8,7 +8,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product as choices
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,6 +19,8 @@ from jax.core import Tracer
 from jaxtyping import Float, Int
 
 from pdofm._types import FeatureValues, Key, Mask, Point, Points, Vector
+from pdofm.calculus.jets import Index, closure, product
+from pdofm.calculus.terms import Term
 from pdofm.domain import Box, Domain
 from pdofm.errors import FeaturesError, unknown_name
 from pdofm.features.base import Corner, Features, Jets, Unmapped, box_of
@@ -36,9 +38,7 @@ from pdofm.features.windows import (
     strides,
     window_jets,
 )
-from pdofm.jets import Index, closure, product
-from pdofm.sampling import generator, unit_points
-from pdofm.terms import Term
+from pdofm.numerics.sampling import generator, unit_points
 
 Inner = Callable[[Box, int], Features]
 """Builds the features of one subdomain from its box and a seed: ``lambda box, key: RandomFeatures(box, 100,
@@ -65,6 +65,8 @@ class PartitionOfUnity(Unmapped):
     Only the windows that reach a point are evaluated there (at most 2^d of a grid). Where subdomains differ much,
     each asks for as many collocation points as the others, however small it is.
     """
+
+    tied_to: ClassVar[str] = "its subdomains. Make the partition anew on the other domain"
 
     local: Features  # all subdomains stacked: a leading axis on every array
     centers: Float[Array | np.ndarray, "P d"]

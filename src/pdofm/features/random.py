@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -9,13 +10,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from pdofm._types import FeatureValues, Key, Point, Points
-from pdofm.batches import slices
+from pdofm.calculus.jets import Index
 from pdofm.errors import unknown_name
 from pdofm.features.activations import activation_of, derivatives
 from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count, polynomial_degree
 from pdofm.features.network import INITIALISATIONS
-from pdofm.jets import Index
-from pdofm.sampling import generator
+from pdofm.numerics.batches import slices
+from pdofm.numerics.sampling import generator
 
 BLOCK_POINTS, BLOCK = 2048, 2**15
 """How many points, and how many values at points, are computed at once: a core's cache holds a few arrays of them."""
@@ -57,6 +58,8 @@ class RandomFeatures(Features):
     - ``"uniform"``: w and b ~ U(-scale, scale), the random feature method's choice (its R_m is `scale`, 1 if omitted).
     - ``"xavier"``, ``"kaiming"``: normal w of variance 2/(d + m) and 2/d, times `scale`, and b = 0.
     """
+
+    trained: ClassVar[tuple[str, ...]] = ("weight", "bias")
 
     weight: Float[Array, "m d"]
     bias: Float[Array, " m"]

@@ -14,10 +14,10 @@ from jax import Array
 from jaxtyping import Complex, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
+from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError, unknown_name
 from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
 from pdofm.features.trigonometry import cos, sin
-from pdofm.jets import Index
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ collocation method with adaptively transformed Chebyshev grid points", 2006, wit
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,10 +14,10 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
+from pdofm.calculus.jets import Index, unit
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Corner, HasBox, Jets, Unmapped, box_of
 from pdofm.features.spectral import Table, chosen_degree, contracted, indices_below, polynomials, products, table
-from pdofm.jets import Index, unit
 
 ALONG = 2
 """A degree along the layer counts so many times: across it the function is harder to resolve."""
@@ -40,6 +40,8 @@ class StretchedPolynomials(Unmapped):
 
     Where the polynomials are fine, they ask for more collocation points: see `density`.
     """
+
+    tied_to: ClassVar[str] = "its layer. Make them anew on the other domain, with its direction, center and width there"
 
     axes: Float[Array | np.ndarray, "d d"]  # orthonormal rows, the first one is the normal
     low: Float[Array | np.ndarray, " d"]
@@ -86,12 +88,6 @@ class StretchedPolynomials(Unmapped):
     @property
     def size(self) -> int:
         return len(_indices(self.dim, self.degree))
-
-    def on(self, domain: HasBox) -> "StretchedPolynomials":
-        raise FeaturesError(
-            "StretchedPolynomials are tied to their layer. Make them anew on the other domain, with its direction, "
-            "center and width there."
-        )
 
     @property
     def concentration(self) -> float:

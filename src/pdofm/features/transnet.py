@@ -1,6 +1,7 @@
 """Features whose hyperplanes are spread uniformly over a ball (Zhang et al., "Transferable neural networks", 2024)."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,13 +11,13 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import FeatureValues, Key, Point, Points
+from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError
 from pdofm.features.activations import activation_of
 from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
 from pdofm.features.random import ridges
-from pdofm.jets import Index
-from pdofm.lstsq import QR
-from pdofm.sampling import generator, unit_points
+from pdofm.numerics.lstsq import QR
+from pdofm.numerics.sampling import generator, unit_points
 
 
 class TransNet(Features):
@@ -26,6 +27,8 @@ class TransNet(Features):
     if `radius` is omitted. The hyperplanes then have the same density everywhere in the ball. γ is the `shape`; `tune`
     chooses it.
     """
+
+    trained: ClassVar[tuple[str, ...]] = ("weight", "bias")
 
     weight: Float[Array, "n d"]
     bias: Float[Array, " n"]

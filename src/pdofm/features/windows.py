@@ -12,9 +12,9 @@ from jax import Array
 from jaxtyping import Bool, Float, Int
 
 from pdofm._types import Points, Vector
+from pdofm.calculus.jets import Index, composition, highest_order, product
 from pdofm.errors import FeaturesError
 from pdofm.features.trigonometry import sin
-from pdofm.jets import Index, composition, highest_order, product
 
 FLAT, OVERLAP = 0.75, 1.25
 """In coordinates in which a subdomain is [-1, 1]^d, windows are flat up to 3/4, and reach to 5/4."""

@@ -1,0 +1,1 @@
+"""The search for a space in which a tolerance is reached."""

@@ -1,0 +1,92 @@
+"""solve(): in given features, or in a space that a policy finds for a tolerance."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pdofm._types import Key
+from pdofm.adaptive.policy import default_policy
+from pdofm.adaptive.search import Policy, Search
+from pdofm.errors import ConvergenceWarning, SolveError
+from pdofm.features import Features
+from pdofm.problem.problem import Problem
+from pdofm.solving.fit import ROUNDING, fit
+from pdofm.solving.methods import Method
+from pdofm.solving.solution import Solution
+
+
+def solve(
+    problem: Problem,
+    features: Features | int | None = None,
+    *,
+    method: Method | None = None,
+    points: int | None = None,
+    boundary_points: int | None = None,
+    sampling: str | None = None,
+    tol: float | None = None,
+    key: Key = 0,
+    policy: Policy | None = None,
+    max_features: int | None = None,
+    max_seconds: float | None = None,
+    candidates: Sequence[Features] | None = None,
+) -> Solution:
+    """Solve a problem by least squares over features.
+
+    ``solve(problem)`` takes default features, ``solve(problem, features)`` those, and ``solve(problem, tol=1e-8)``
+    looks for a space in which the estimated relative error is below the tolerance.
+
+    Args:
+        problem: what to solve.
+        features: the space to solve in; a number asks for that many features (per component) of the default family,
+            which `default_features` makes.
+        method: `Linear`, `Newton` or `Picard`, each with its least-squares solver, as in ``Linear(lstsq=SVD())``; by
+            default Linear if the problem is linear, else Newton.
+        points, boundary_points: how many collocation points inside, and on all parts with conditions together; see
+            `default_counts`.
+        sampling: "sobol" (the default), "random", "grid" or "clustered".
+        tol: the relative error that the answer is expected to have. Without features it is what the search is for. If
+            the estimate misses it, the solution says that it has not converged, with a warning. Without it two digits
+            are expected.
+        key: seed of features and points.
+        policy: which spaces the search tries, by default `default_policy`; ``solution.attempts`` tells what was tried,
+            and why.
+        max_features, max_seconds: the budget of the search: features per component, 2000 by default, and the time
+            after which nothing new is begun, by default 120 (an attempt that runs is not interrupted).
+        candidates: features that are at hand, trained ones for instance; the search tries them first.
+    """
+    if tol is not None and not (isinstance(tol, int | float | np.number) and tol > 0):
+        raise SolveError(f"tol is a relative error and must be a positive number; got {tol!r}.")
+    placed = {"points": points, "boundary_points": boundary_points, "sampling": sampling}
+    searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds, "candidates": candidates}
+    if features is None and tol is not None:
+        if not ROUNDING <= tol < 1:
+            raise SolveError(
+                f"A search needs a relative error between {ROUNDING:g}, what rounding allows in float64, and 1; got "
+                f"tol={tol:g}."
+            )
+        _refuse(placed, "belongs to features that you choose: give them, too")
+        budget = (2000 if max_features is None else max_features, 120.0 if max_seconds is None else max_seconds)
+        search = Search(problem, tol, method, key, *budget, () if candidates is None else candidates)
+        solution = search.run(default_policy if policy is None else policy)
+    else:
+        _refuse(searched, "belongs to a search: give tol=, and no features")
+        chosen = {name: value for name, value in placed.items() if value is not None}
+        solution = fit(problem, features, method=method, tol=tol, key=key, **chosen)
+    if not solution.converged:
+        warnings.warn(
+            f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
+        )
+    elif not solution.coefficients.any() and not solution(problem.domain.sample(8)).any():
+        warnings.warn(
+            f"The solution of {problem.name!r} is zero, as all of its data are. Was a source or a value forgotten?",
+            stacklevel=2,
+        )
+    return solution
+
+
+def _refuse(arguments: dict[str, Any], why: str) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise SolveError(f"{name}= {why}; or leave it out.")

@@ -1,0 +1,1 @@
+"""Operators, how unknowns look to user functions, jets, and symbols: what an equation is made of."""

@@ -1,0 +1,131 @@
+"""Differential operators as transforms of functions, in forward mode.
+
+An unknown is any callable ``u(x)`` with ``x`` of shape ``(d,)`` (in space-time ``u(x, t)``), with a scalar or a vector
+value. Every operator takes such a function and returns another one with the same arguments, so that operators compose:
+``laplacian(laplacian(u))`` is the biharmonic operator. Space operators act on the first argument, `dt` on the second.
+
+Forward mode matters: a directional derivative of ``features(x) @ c`` is the same directional derivative of all features
+at once, contracted with ``c``; the derivative of an operator with respect to ``c`` then costs nothing beyond one
+forward pass (see `pdofm.discrete.direct`).
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from pdofm.errors import ProblemError
+
+Function = Callable[..., Array]
+
+FEW_AXES = 2
+"""With as many axes derivatives are taken one after the other, which makes no transposed copies and shares what
+operators have in common; with more of them the code would grow too long."""
+
+
+_STEP: ContextVar[Array | None] = ContextVar("step of difference quotients", default=None)
+
+
+@contextmanager
+def differences(step: Array) -> Iterator[None]:
+    """Within it all operators are difference quotients of that step instead of derivatives: they see a jump, which
+    automatic differentiation does not."""
+    token = _STEP.set(step)
+    try:
+        yield
+    finally:
+        _STEP.reset(token)
+
+
+def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Function:
+    """The derivative of u along a direction of one of its arguments."""
+
+    def derivative(*args: Array) -> Array:
+        def of_argument(y: Array) -> Array:
+            return u(*args[:argument], y, *args[argument + 1 :])
+
+        at = jnp.asarray(args[argument])
+        at = at if jnp.issubdtype(at.dtype, jnp.floating) else at.astype(jnp.result_type(float))
+        along, step = jnp.asarray(direction, at.dtype), _STEP.get()
+        if step is not None:
+            return (of_argument(at + step * along) - of_argument(at - step * along)) / (2 * step)
+        return jax.jvp(of_argument, (at,), (along,))[1]
+
+    return derivative
+
+
+def partial(u: Function, *axes: int) -> Function:
+    """The partial derivative of u along the given axes of x in turn: ``partial(u, 0, 1)`` is ∂²u/∂x₀∂x₁."""
+
+    def derivative(x: Array, *rest: Array) -> Array:
+        of_u = u
+        for axis in axes:
+            if not -x.size <= axis < x.size:
+                raise ProblemError(f"partial(u, {axis}): x has {x.size} coordinates, numbered 0 to {x.size - 1}.")
+            of_u = _along(of_u, jnp.eye(x.size, dtype=x.dtype)[axis])
+        return of_u(x, *rest)
+
+    return derivative
+
+
+def grad(u: Function) -> Function:
+    """The gradient: shape ``(d,)`` for a scalar u; for a vector u the Jacobian, entry ``[i, j]`` = ∂uᵢ/∂xⱼ."""
+
+    def gradient(x: Array, *rest: Array) -> Array:
+        if x.size <= FEW_AXES:
+            return jnp.stack([_along(u, v)(x, *rest) for v in np.eye(x.size)], axis=-1)
+        columns = jax.vmap(lambda v: _along(u, v)(x, *rest))(jnp.eye(x.size, dtype=x.dtype))
+        return jnp.moveaxis(columns, 0, -1)
+
+    return gradient
+
+
+def div(u: Function) -> Function:
+    """The divergence of a vector function, Σ ∂uᵢ/∂xᵢ; of a matrix function row by row, Σⱼ ∂uᵢⱼ/∂xⱼ."""
+
+    def divergence(x: Array, *rest: Array) -> Array:
+        return jnp.trace(grad(u)(x, *rest), axis1=-2, axis2=-1)
+
+    return divergence
+
+
+def hessian(u: Function) -> Function:
+    """The Hessian, shape ``(d, d)``, behind the shape of u."""
+    return grad(grad(u))
+
+
+def laplacian(u: Function) -> Function:
+    """The Laplacian Σ ∂²u/∂xᵢ², of each component for a vector u."""
+
+    def sum_of_second_derivatives(x: Array, *rest: Array) -> Array:
+        def second(v: Array | np.ndarray) -> Array:
+            return _along(_along(u, v), v)(x, *rest)
+
+        if x.size <= FEW_AXES:
+            return functools.reduce(jnp.add, (second(v) for v in np.eye(x.size)))
+        return jnp.sum(jax.vmap(second)(jnp.eye(x.size, dtype=x.dtype)), axis=0)
+
+    return sum_of_second_derivatives
+
+
+def dt(u: Function) -> Function:
+    """The time derivative ∂u/∂t of ``u(x, t)``."""
+    along = _along(u, jnp.ones(()), argument=1)
+
+    def derivative(*args: Array) -> Array:
+        if len(args) < 2:
+            raise ProblemError("dt(u)(x) has no time. Make the problem on SpaceTime(domain, T), and write dt(u)(x, t).")
+        return along(*args)
+
+    return derivative
+
+
+def normal_derivative(u: Function, normal: Float[Array, " d"]) -> Function:
+    """The derivative of u along ``normal``, ∇u·n."""
+    return _along(u, normal)

@@ -1,0 +1,1 @@
+"""From a problem, features and points to a least-squares system."""

@@ -1,0 +1,90 @@
+"""What is refused before anything is solved."""
+
+import numpy as np
+
+from pdofm.discrete.assemble import assemble
+from pdofm.discrete.collocate import collocate
+from pdofm.discrete.evaluate import feature_values
+from pdofm.errors import FeaturesError, ProblemError
+from pdofm.features import Features
+from pdofm.problem.problem import Problem
+
+IMPOSED_POINTS = 32
+"""Points on the boundary at which it is checked what features impose."""
+
+
+def check_problem(caller: str, problem: object) -> None:
+    """Refuse what is not a problem, and one that would be solved wrongly."""
+    if not isinstance(problem, Problem):
+        hint = f"zoo.get({problem!r})" if isinstance(problem, str) else "Problem(…) or zoo.get(…)"
+        raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}. Make one with {hint}.")
+    if problem.hidden_jump is not None:
+        where = f"A coefficient of the operator of {problem.name!r} jumps near {problem.hidden_jump.point.tolist()}"
+        if problem.hidden_jump.is_certain:
+            raise ProblemError(
+                f"{where} inside a derivative, where automatic differentiation does not see the jump: the solution "
+                "would be wrong. Use one unknown on each side of the jump, with conditions for the value and the flux "
+                "where they meet, or a smooth transition. A jump outside derivatives, as in a(x) * laplacian(u)(x), or "
+                "in the source is allowed."
+            )
+        raise ProblemError(
+            f"{where}. Whether that is inside a derivative, where automatic differentiation would not see it, cannot "
+            "be told, because derivatives are taken by functions of JAX. Write them with the operators of pdofm: grad, "
+            "div, partial, laplacian, hessian."
+        )
+
+
+def check_fit(problem: Problem, features: Features) -> None:
+    """Refuse features that are not made for the domain, or impose what the problem does not ask for."""
+    domain = problem.domain
+    if features.dim != domain.dim:
+        raise FeaturesError(
+            f"The features are defined in {features.dim} dimensions, the domain {domain!r} has {domain.dim}. "
+            "Make features on this domain."
+        )
+    slack = 1e-9 * domain.size
+    lower, upper = np.asarray(features.lower), np.asarray(features.upper)
+    if (domain.lower < lower - slack).any() or (domain.upper > upper + slack).any():
+        raise FeaturesError(
+            f"The domain {domain!r} reaches outside the box of the features, {lower.tolist()} to {upper.tolist()}. "
+            "Make features on this domain or on a box that contains it, or move these: features.on(domain)."
+        )
+    if features.imposes == "value":
+        _check_imposed(problem, features)
+    wider = (domain.lower > lower + slack).any() or (domain.upper < upper - slack).any()
+    if features.imposes == "periodic" and wider and any(term.kind == "periodic" for term in problem.terms):
+        raise FeaturesError(
+            f"The features are periodic on the box {lower.tolist()} to {upper.tolist()}, the problem is on its domain "
+            f"{domain!r}. Make them on this domain."
+        )
+
+
+def _check_imposed(problem: Problem, features: Features) -> None:
+    """What the features satisfy by construction must be what the problem asks for."""
+    imposed = [term for term in problem.terms if term.kind == features.imposes]
+    if not imposed:
+        raise FeaturesError(
+            f"{type(features).__name__} imposes values on the whole boundary, but no condition of {problem.name!r} "
+            "gives all "
+            "unknowns there. Use the inner features."
+        )
+    blocks = [
+        block for block in collocate(problem, 1, IMPOSED_POINTS) if block.term.name in {term.name for term in imposed}
+    ]
+    zero = np.zeros((features.size, problem.layout.components))
+    system = assemble(problem.layout, features, blocks, zero, check=False)
+    values, inside = (
+        feature_values(features, points)
+        for points in (np.concatenate([block.points for block in blocks]), problem.domain.sample(IMPOSED_POINTS))
+    )
+    if not np.abs(values).max() <= 1e-10 * np.abs(inside).max():
+        raise FeaturesError(
+            f"{type(features).__name__} does not vanish on the boundary of {problem.domain!r}. Make it for this domain."
+        )
+    gap = np.abs(system.left - system.right)
+    if not gap.max() <= 1e-10 * max(1.0, np.abs(system.right).max()):
+        raise FeaturesError(
+            f"The lifting of {type(features).__name__} differs from the boundary values of {problem.name!r} by "
+            f"{gap.max():.1e}. "
+            "Give a value that agrees with the condition."
+        )

@@ -1,0 +1,147 @@
+"""A problem in a space at points: what solving, searching and factoring start from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pdofm._types import Key
+from pdofm.discrete.assemble import Memory, System, all_left_values, assemble, entries
+from pdofm.discrete.checks import check_fit, check_problem
+from pdofm.discrete.collocate import Block, collocate
+from pdofm.discrete.defaults import default_counts, default_features
+from pdofm.discrete.direct import Coefficients
+from pdofm.discrete.evaluate import evaluate
+from pdofm.discrete.linearity import is_affine, nonlinear_terms
+from pdofm.errors import FeaturesError, SolveError
+from pdofm.features import Features, check_count
+from pdofm.numerics.sampling import generator, spread
+from pdofm.problem.problem import Problem
+
+FEW_POINTS = 256
+"""Points at which an iteration watches the unknowns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Discretisation:
+    """A problem, the features that it is solved in, and the points.
+
+    Attributes:
+        blocks: the terms at the fitted points; the first one is the equation.
+        held_out: the same terms at points that are not fitted.
+        boundary_points: how many fitted points were asked for on the boundary.
+        seed: of the points that are held out.
+        memory: what is known from solving the same problem before.
+    """
+
+    problem: Problem
+    features: Features
+    blocks: Sequence[Block]
+    held_out: Sequence[Block] = ()
+    boundary_points: int = 0
+    seed: int = 0
+    memory: Memory = field(default_factory=Memory)
+
+    def other_points(self, interior: int) -> list[Block]:
+        """The terms at points that are not fitted: so many inside, and a quarter as many as fitted on the boundary."""
+        inside, around = max(interior, 64), max(self.boundary_points // 4, 16)
+        return collocate(self.problem, inside, around, features=self.features, sampling="random", key=self.seed)
+
+    def system(
+        self,
+        coefficients: Coefficients,
+        blocks: Sequence[Block] | None = None,
+        *,
+        check: bool = False,
+        fold: bool = True,
+        role: str = "fitted",
+    ) -> System:
+        """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
+        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many.
+        `role` is what the points of other blocks are called in the memory."""
+        known = {"check": check, "memory": self.memory}
+        joint = blocks is None and bool(self.held_out)
+        if joint:
+            for block, other in zip(self.blocks, self.held_out, strict=True):
+                both, layout = {"fitted": block, "held out": other}, self.problem.layout
+                self.memory.right_sides.learn(layout, both, entries(layout, block))
+        own = self._assembled(self.blocks if blocks is None else blocks, coefficients, fold=fold, role=role, **known)
+        if not joint:
+            return own
+        return replace(own, unseen=self._assembled(self.held_out, coefficients, role="held out", **known))
+
+    def _assembled(self, blocks: Sequence[Block], coefficients: Coefficients, **options: Any) -> System:
+        return assemble(self.problem.layout, self.features, blocks, coefficients, **options)
+
+    def moved(self, system: System, coefficients: Coefficients) -> System:
+        """The system with its left sides at other coefficients. Its rows and scales stay; the factored matrix is not to
+        be factored again."""
+
+        def left(blocks: Sequence[Block]) -> np.ndarray:
+            return all_left_values(self.problem.layout, self.features, blocks, coefficients, self.memory)
+
+        unseen = replace(system.unseen, left=left(self.held_out)) if system.unseen is not None else None
+        return replace(system, left=left(self.blocks), unseen=unseen)
+
+    def iterating(self) -> "Discretisation":
+        """The same for an iteration, which meets the same derivatives of the features in each step."""
+        return replace(self, memory=self.memory.iterating())
+
+    def zero(self) -> Coefficients:
+        """Coefficients of the zero function."""
+        return np.zeros((self.features.size, self.problem.layout.components))
+
+    @cached_property
+    def is_affine(self) -> bool:
+        """Whether the problem is linear as it is written, whatever the solution."""
+        return all(is_affine(self.problem.layout, block) for block in self.blocks)
+
+    def nonlinear_terms(self, step: Coefficients | None = None) -> list[str]:
+        """Terms that are not affine in the unknown, tried by a step away from zero: to a solution, at whose size and in
+        whose region a nonlinearity may show first, or any step."""
+        return nonlinear_terms(self.problem.layout, self.features, self.blocks, step)
+
+    def values(self, coefficients: Coefficients) -> np.ndarray:
+        """The unknowns at some of the interior points."""
+        points = self.blocks[0].points
+        return evaluate(self.features, coefficients, points[spread(len(points), FEW_POINTS)])
+
+
+def discretise(
+    caller: str,
+    problem: Problem,
+    features: Features | int | None,
+    points: int | None,
+    boundary_points: int | None,
+    sampling: str,
+    key: Key,
+    memory: Memory | None = None,
+) -> Discretisation:
+    """Validate what `caller` was given, choose what was not given, and place the points."""
+    check_problem(caller, problem)
+    seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
+    if isinstance(features, int | np.integer):
+        check_count("features", features)
+    if features is None or isinstance(features, int | np.integer):
+        features = default_features(problem, features, seeds[0])
+    if not isinstance(features, Features):
+        hint = " Give its .features." if isinstance(getattr(features, "features", None), Features) else ""
+        raise FeaturesError(
+            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
+            + hint
+        )
+    check_fit(problem, features)
+    interior, boundary = default_counts(problem, features.size)
+    interior = interior if points is None else points
+    boundary = boundary if boundary_points is None else boundary_points
+    blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
+    rows = sum(len(block.points) for block in blocks)
+    if rows < features.size:
+        raise SolveError(
+            f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "
+            "boundary_points=) or fewer features."
+        )
+    known = Memory() if memory is None else memory
+    return Discretisation(problem, features, blocks, boundary_points=boundary, seed=seeds[2], memory=known)

@@ -1,0 +1,69 @@
+"""Whether a problem is linear: as it is written, or as far as a trial shows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Layout
+from pdofm.discrete import direct
+from pdofm.discrete.collocate import Block, thinned
+from pdofm.discrete.direct import Coefficients
+from pdofm.features import Features
+
+PROBED = 256
+"""Points of each term at which it is tried whether a left side is linear."""
+
+
+def is_affine(layout: Layout, block: Block) -> bool:
+    """Whether the left side of a block is affine in the unknown as it is written."""
+    return symbol_of(block.term.lhs, layout, block.points.shape[1], block.normals.shape[1]).is_affine
+
+
+def nonlinear_terms(
+    layout: Layout, features: Features, blocks: Sequence[Block], step: Coefficients | None = None
+) -> list[str]:
+    """The names of the terms that are not affine in the unknown: a step from the zero function leaves the linearisation
+    there.
+
+    With `step` the coefficients of a function, at whose size and in whose region a nonlinearity may show; else any step
+    will do. Left sides that are affine as they are written are not tried.
+    """
+    return [
+        block.term.name
+        for block in blocks
+        if not is_affine(layout, block) and not _stays(layout, features, thinned(block, PROBED), step)
+    ]
+
+
+def _stays(layout: Layout, features: Features, block: Block, step: Coefficients | None) -> bool:
+    """Whether the left side after a step is what the linearisation says, up to rounding."""
+    points, normals = block.points, block.normals
+    symbol = symbol_of(block.term.lhs, layout, points.shape[1], normals.shape[1])
+    zero = np.zeros((features.size, layout.components))
+    start = None
+    if symbol.is_computable:
+        which = symbol.indices(points, normals)
+        start = symbol.linearise(points, normals, features.lifting(points, which, layout.components))
+    if start is None:  # the left side looks at u elsewhere, too
+        tried = np.random.default_rng(0).standard_normal(zero.shape) / np.sqrt(len(zero)) if step is None else step
+        left, slopes = direct.linearise(block.term.lhs, layout, features, zero, points, normals)
+        moved = direct.left_sides(block.term.lhs, layout, features, tried, points, normals)
+        slopes, moves = slopes.reshape(*left.shape, -1), tried.T.reshape(-1)
+        change, size = slopes @ moves, np.abs(slopes) @ np.abs(moves)
+    else:
+        if step is None:
+            jet = np.random.default_rng(0).standard_normal((len(start.indices), len(points), layout.components))
+        else:
+            jet = features.jets(points, start.indices) @ step
+        lifting = features.lifting(points, start.indices, layout.components)
+        there = symbol.linearise(points, normals, jet if lifting is None else jet + lifting)
+        if there is None:
+            return False
+        left, moved = start.left, there.left
+        change, size = (
+            np.einsum("nkac,anc->nk", *pair)
+            for pair in ((start.coefficients, jet), (np.abs(start.coefficients), np.abs(jet)))
+        )
+    rounding = np.max(np.abs(moved) + np.abs(left) + size)
+    return bool(np.max(np.abs(moved - left - change)) <= 1e-10 * rounding)

@@ -1,0 +1,161 @@
+"""Point sets in the unit cube, and rejection from them: grid, random, Sobol' and Chebyshev-clustered.
+
+All points lie strictly inside the cube, so that no chart meets its ends by accident.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pdofm._types import Points
+from pdofm.errors import DomainError, unknown_name
+from pdofm.numerics.sobol import BITS, MOST_DIMENSIONS, Sobol
+
+UnitPoints = Float[np.ndarray, "_ _"]
+"""Points of the unit cube; they need not be as many, or have as many coordinates, as what they are mapped to."""
+
+KINDS = ("grid", "random", "sobol", "clustered")
+
+# More candidates at once than this would only cost memory.
+_LARGEST_BATCH = 2**20
+# Below one point in a million candidates a rejection would run for minutes: better to say so.
+_LEAST_YIELD = 1e-6
+_PATIENCE = 2**22
+
+
+def generator(key: Any) -> np.random.Generator:
+    """The NumPy generator of `key`: a non-negative integer or one JAX random key (typed, or raw uint32)."""
+    expected = "expected a non-negative integer or one JAX random key; pass e.g. key=0 or key=jax.random.key(0)"
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        if key < 0:
+            raise DomainError(f"The key is {key}; {expected}.")
+        return np.random.default_rng(int(key))
+    dtype = getattr(key, "dtype", None)
+    if dtype is None:
+        raise DomainError(f"The key is {key!r} of type {type(key).__name__}; {expected}.")
+    import jax
+
+    data = np.asarray(jax.random.key_data(key) if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key) else key)
+    if data.dtype != np.uint32 or data.ndim != 1 or data.size < 2:
+        raise DomainError(f"The key is an array of type {dtype} and shape {np.shape(key)}; {expected}.")
+    return np.random.default_rng([int(word) for word in data])
+
+
+def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
+    """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
+    return np.linspace(0, n - 1, min(count, n)).astype(int)
+
+
+def unit_points(n: int, dim: int, kind: str, rng: np.random.Generator) -> Points:
+    """Points of the open unit cube, shape `(n', dim)`: n' = n, or the least k**dim >= n for a grid of k cells a side.
+
+    `"clustered"` has the Chebyshev density along each axis. `dim = 0` gives the one point there is, shape (1, 0).
+    """
+    check_request(n, kind)
+    if dim == 0:
+        return np.zeros((1, 0))
+    if kind == "grid":
+        return _grid(_cells_per_axis(n, dim), dim)
+    points = _source(dim, kind, rng)(_power_of_two(n))[:n]
+    return cluster(points) if kind == "clustered" else points
+
+
+def cluster(u: Points) -> Points:
+    """The map (1 - cos(pi u)) / 2 of the unit cube, which gives uniform points the Chebyshev density."""
+    # The half-angle form has no cancellation near u = 0.
+    return np.sin(0.5 * np.pi * u) ** 2
+
+
+def draw(
+    n: int,
+    dim: int,
+    kind: str,
+    rng: np.random.Generator,
+    place: Callable[[UnitPoints], tuple[UnitPoints, ...]],
+    what: str,
+) -> tuple[UnitPoints, ...]:
+    """Rejection: rows that `place` keeps of unit points, n of them (a grid is refined until it keeps at least n).
+
+    `place` maps points `(m, dim)` of the unit cube to arrays with at most m rows. It sees one Sobol' sequence,
+    continued from batch to batch; for `"clustered"` it does the clustering itself. `what` names the target in errors.
+    """
+    check_request(n, kind)
+    if dim == 0:
+        return place(np.zeros((1, 0)))
+    if kind == "grid":
+        return _draw_grid(n, dim, place, what)
+    source = _source(dim, kind, rng)
+    batch = min(_power_of_two(n), _LARGEST_BATCH)
+    batches, kept, tried = [], 0, 0
+    while kept < n:
+        batches.append(place(source(batch)))
+        kept += len(batches[-1][0])
+        tried += batch
+        _check_yield(kept, tried, what)
+        # Doubling the total keeps the sequence balanced.
+        batch = min(tried, _LARGEST_BATCH)
+    return tuple(np.concatenate(columns)[:n] for columns in zip(*batches, strict=True))
+
+
+def _draw_grid(
+    n: int, dim: int, place: Callable[[UnitPoints], tuple[UnitPoints, ...]], what: str
+) -> tuple[UnitPoints, ...]:
+    cells = _cells_per_axis(n, dim)
+    while True:
+        rows = place(_grid(cells, dim))
+        kept, tried = len(rows[0]), cells**dim
+        if kept >= n:
+            return rows
+        _check_yield(kept, tried, what)
+        needed = n * tried / kept if kept else 2.0**dim * tried
+        cells = max(cells + 1, int(needed ** (1 / dim)))
+
+
+def check_request(n: int, kind: str) -> None:
+    """Raise unless n is a positive integer and `kind` a known kind of point set."""
+    if kind not in KINDS:
+        raise unknown_name("sampling", kind, KINDS)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise DomainError(f"The number of points is {n!r}; expected an integer of at least 1.")
+
+
+def _check_yield(kept: int, tried: int, what: str) -> None:
+    if tried >= _PATIENCE and kept < _LEAST_YIELD * tried:
+        raise DomainError(
+            f"Only {kept} of {tried} candidates lie in {what}; expected at least one in a million. "
+            "It is too thin for rejection from its bounding box: split it, or take a simpler domain."
+        )
+
+
+def _source(dim: int, kind: str, rng: np.random.Generator) -> Callable[[int], Points]:
+    """A function that gives the next n points of the cube, n a power of two that divides the number before."""
+    if kind == "random":
+        return lambda n: np.maximum(rng.random((n, dim)), 2.0**-54)
+    # The points are multiples of 2**-30; half of that moves them off the faces of the cube.
+    sobol = Sobol(dim, rng) if dim <= MOST_DIMENSIONS else _sobol_of_scipy(dim, rng)
+    return lambda n: sobol(n) + 2.0 ** -(BITS + 1)
+
+
+def _sobol_of_scipy(dim: int, rng: np.random.Generator) -> Callable[[int], Points]:
+    from scipy.stats import qmc  # slow to import
+
+    return qmc.Sobol(dim, scramble=True, bits=BITS, rng=rng).random
+
+
+def _grid(cells: int, dim: int) -> Points:
+    midpoints = (np.arange(cells) + 0.5) / cells
+    return np.stack(np.meshgrid(*[midpoints] * dim, indexing="ij"), axis=-1).reshape(-1, dim)
+
+
+def _cells_per_axis(n: int, dim: int) -> int:
+    # In integers: 243 ** (1 / 5) is a little more than 3 in floating point.
+    cells = max(1, round(n ** (1 / dim)) - 1)
+    while cells**dim < n:
+        cells += 1
+    return cells
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << (int(n) - 1).bit_length()

@@ -1,0 +1,1 @@
+"""Pictures, sections and files for other programs."""

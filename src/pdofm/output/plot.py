@@ -1,0 +1,318 @@
+"""Figures of solutions and errors, clipped to the true shape of the domain.
+
+The panels draw on any axes, so that other figures can be composed of them:
+
+    figure, axes = new_figure(1, 2)
+    section = Section(domain)
+    solution_panel(axes[0, 0], section, u(section.points))
+    error_panel(axes[0, 1], section, abs(u(section.points) - v(section.points)))
+    save(figure, "comparison.pdf")
+
+Nothing here touches pyplot: no window opens, no figure stays in memory, and the user's settings are left alone.
+"""
+
+import io
+import math
+from functools import partial
+from itertools import cycle
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdofm._types import Vector
+from pdofm.calculus.terms import Layout
+from pdofm.domain import Domain
+from pdofm.errors import DomainError, SolveError, unknown_name
+from pdofm.output.section import Limits, Section, axis_names, sections
+from pdofm.solving.solution import Solution
+
+FORMATS = (".pdf", ".png", ".svg")
+DPI = 200
+STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "mathtext.fontset": "cm",
+    "axes.linewidth": 0.6,
+    "legend.frameon": False,
+}
+STYLE |= {"xtick.major.width": 0.6, "ytick.major.width": 0.6, "pdf.fonttype": 42}  # 42: fonts that journals can embed
+
+# Perceptually uniform, and monotone in lightness: readable in grey.
+VALUE_COLORS, ERROR_COLORS = "viridis", "magma"
+LINE_RESOLUTION = 1000
+# An error vanishes where it changes its sign; only so many decades below its maximum are worth showing.
+_DECADES = 4
+
+
+def plot_solution(
+    solution: Solution, path: str | PathLike | None = None, *, unknown: str | None = None, resolution: int | None = None
+) -> Any:
+    """The matplotlib Figure of a solution, with the absolute error where the exact solution is known.
+
+    Args:
+        solution: what to draw; of a domain of more than two dimensions, the planes that `sections` says.
+        path: where to save it, as .pdf, .png or .svg; folders are made.
+        unknown: in a system, what to draw, such as "v" or "v[0]"; by default all, a row per component.
+        resolution: points along the longest side.
+    """
+    import matplotlib
+
+    if path is not None:
+        _checked(path)  # before the work
+    if resolution is not None and resolution < 2:
+        raise DomainError(f"The resolution is {resolution}; expected at least 2 points along the longest side.")
+    components = _components(solution.problem.layout, unknown)
+    with matplotlib.rc_context(STYLE):
+        draw = _line_figure if solution.problem.domain.dim == 1 else _map_figure
+        figure = draw(solution, components, resolution)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def plot_search(solution: Solution, path: str | PathLike | None = None) -> Any:
+    """The matplotlib Figure of what was tried for a tolerance: estimated error against features, a line per space.
+
+    What was only looked for, such as a layer, has no error and is left out.
+    """
+    import matplotlib
+
+    if path is not None:
+        _checked(path)
+    solved = [attempt for attempt in solution.attempts if attempt.rows > 0]
+    if not solved:
+        raise SolveError("The solution was not searched for: there are no attempts. Use solve(problem, tol=1e-8).")
+    with matplotlib.rc_context(STYLE):
+        figure, axes = new_figure(1, 1, panel=(4.2, 2.8))
+        panel = axes[0, 0]
+        for space, marker in zip(dict.fromkeys(attempt.space for attempt in solved), cycle("os^Dv*"), strict=False):
+            sizes, estimates = zip(*((a.features, a.estimate) for a in solved if a.space == space), strict=True)
+            panel.loglog(sizes, estimates, f"{marker}-", label=space)
+        panel.set(xlabel="features", ylabel="estimated relative error", title=solution.problem.name)
+        panel.legend()
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def new_figure(
+    rows: int, columns: int, *, panel: Limits = (2.4, 2.0), gap: Limits = (0.9, 0.65), title: str = ""
+) -> tuple[Any, Any]:
+    """A figure outside pyplot and its axes `(rows, columns)`, each of the size `panel` and `gap` apart, in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    # Sizes are fixed rather than fitted: a colour bar then is as high as its panel, and all figures look alike.
+    (width, height), (beside, below) = panel, gap
+    left, right, bottom, top = 0.6, 0.7, 0.5, 0.55 + 0.15 * title.count("\n")
+    total = left + columns * (width + beside) - beside + right, bottom + rows * (height + below) - below + top
+    figure = Figure(figsize=total)
+    FigureCanvasAgg(figure)
+    figure.suptitle(title, y=1 - 0.1 / total[1], va="top", fontsize=10)
+    # Notebooks know the figures of pyplot only, but any object may tell them how it looks.
+    figure._repr_png_ = partial(_png, figure)  # pyright: ignore[reportAttributeAccessIssue]
+    places = {"left": left / total[0], "right": 1 - right / total[0], "wspace": beside / width}
+    places |= {"bottom": bottom / total[1], "top": 1 - top / total[1], "hspace": below / height}
+    return figure, figure.subplots(rows, columns, squeeze=False, gridspec_kw=places)
+
+
+def save(figure: Any, path: str | PathLike, *, dpi: int = DPI) -> None:
+    """Save a figure as .pdf, .png or .svg, by suffix, with `dpi` pixels to an inch; folders are made."""
+    import matplotlib
+
+    target = _checked(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(target, dpi=dpi, bbox_inches="tight", pad_inches=0.05)
+
+
+def solution_panel(
+    ax: Any, section: Section, values: Vector, *, label: str = "$u$", limits: Limits | None = None, bar: bool = True
+) -> Any:
+    """A map of the values at `section.points`, with a colour bar; returns the image."""
+    from matplotlib.colors import Normalize
+
+    image = _map(ax, section, values, norm=Normalize(*(limits or value_limits(values))), cmap=VALUE_COLORS)
+    if bar:
+        _color_bar(image, label, extend="neither")
+    return image
+
+
+def error_panel(
+    ax: Any, section: Section, errors: Vector, *, label: str = "error", limits: Limits | None = None, bar: bool = True
+) -> Any:
+    """A map of absolute errors at `section.points` on a logarithmic scale, with a colour bar; returns the image."""
+    from matplotlib.colors import LogNorm
+
+    low, high = limits or error_limits(errors)
+    # A logarithm of zero would leave holes in the map.
+    image = _map(ax, section, np.maximum(errors, 0.1 * low), norm=LogNorm(low, high), cmap=ERROR_COLORS)
+    if bar:
+        _color_bar(image, label, extend="min")
+    return image
+
+
+def line_panel(ax: Any, x: Vector, values: Vector, *, band: tuple[Vector, Vector] | None = None, **line: Any) -> Any:
+    """A line through values, in a shaded `band` (low, high) if given; NaN interrupts it; returns the line."""
+    (drawn,) = ax.plot(x, values, **line)
+    if band is not None:
+        ax.fill_between(x, *band, color=drawn.get_color(), alpha=0.2, linewidth=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    return drawn
+
+
+def outline(ax: Any, section: Section | Domain) -> Any:
+    """Draw the true boundary of a plane domain, or of a section of any other; returns the patch."""
+    from matplotlib.patches import PathPatch
+
+    path = _path(Section(section) if isinstance(section, Domain) else section)
+    return ax.add_patch(PathPatch(path, fill=False, linewidth=0.8, joinstyle="miter", clip_on=False, zorder=3))
+
+
+def value_limits(values: Vector) -> Limits:
+    """The least and the largest of the finite values."""
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
+def error_limits(errors: Vector) -> Limits:
+    """A logarithmic scale for errors: up to the largest, down to a power of ten, over five decades at most."""
+    positive = errors[np.isfinite(errors) & (errors > 1e-200)]
+    if not positive.size:
+        return 1e-17, 1e-16
+    high = float(positive.max())
+    low = max(float(np.percentile(positive, 1)), high * 10.0**-_DECADES)
+    return 10.0 ** math.floor(math.log10(low) - 1e-9), high
+
+
+def title(solution: Solution) -> str:
+    """Name, number of features and estimated error of a solution."""
+    stats, estimate = solution.stats, f"{solution.error_estimate:.1e}"
+    if math.isfinite(solution.error_estimate):
+        mantissa, exponent = estimate.split("e")
+        estimate = rf"${mantissa} \times 10^{{{int(exponent)}}}$"
+    features = f"{stats.features} features" + (" per component" if stats.components > 1 else "")
+    name = solution.problem.name.replace("$", r"\$")
+    ending = "" if solution.converged else ", not converged"
+    return f"{name}: {features}, estimated relative error {estimate}{ending}"
+
+
+def symbol(name: str) -> str:
+    """A component such as ``v[0]`` as mathematics, without the dollar signs."""
+    root, _, index = name.rstrip("]").partition("[")
+    letters = root if len(root) == 1 else rf"\mathit{{{root}}}".replace("_", r"\_")
+    return f"{letters}_{{{index}}}" if index else letters
+
+
+def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
+    names = axis_names(section.domain)
+    aspect, extent = "equal" if section.equal_aspect else "auto", sum(section.bounds, ())
+    # Between pixels, values are interpolated: the steps of a coarse grid would show in print.
+    smooth = {"interpolation": "bilinear", "interpolation_stage": "data"}
+    image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **smooth, **colors)
+    image.set_clip_path(_path(section), transform=ax.transData)
+    outline(ax, section)
+    ax.set(title=section.title, xlabel=f"${names[section.axes[0]]}$", ylabel=f"${names[section.axes[1]]}$")
+    ax.spines[:].set_visible(False)
+    ax.locator_params(nbins=5)
+    return image
+
+
+def _path(section: Section) -> Any:
+    """The outline as a matplotlib path; its direction lets holes stay holes when it is filled."""
+    from matplotlib.path import Path as Outline
+
+    return Outline.make_compound_path(*(Outline(loop, closed=True) for loop in section.loops))
+
+
+def _color_bar(image: Any, label: str, extend: str) -> None:
+    # An inset is as high as the panel, whatever its aspect.
+    place = image.axes.inset_axes((1.05, 0.0, 0.05, 1.0))
+    image.axes.figure.colorbar(image, cax=place, extend=extend).outline.set_linewidth(0.6)
+    place.set_title(label)
+
+
+def _map_figure(solution: Solution, components: list[int], resolution: int | None) -> Any:
+    problem = solution.problem
+    shown = sections(problem.domain, resolution)
+    found = [solution(section.points).reshape(len(section.points), -1) for section in shown]
+    # One plane: value and error side by side. Several: they are side by side, and the errors come below.
+    one, known, head = len(shown) == 1, problem.exact is not None, title(solution)
+    if one and shown[0].title:
+        head += f"\nin the plane {shown[0].title}"
+    (left, right), (bottom, top) = shown[0].bounds
+    width, flat = 2.3 if one else 1.9, float(np.clip((top - bottom) / (right - left), 0.3, 2.0))
+    shape = (len(components), 1 + known) if one else (len(components) * (1 + known), len(shown))
+    panel = (width, width * (flat if shown[0].equal_aspect else 0.85))
+    figure, axes = new_figure(*shape, panel=panel, gap=(0.9 if one else 0.4, 0.4), title=head)
+    places = iter(axes.ravel() if one else axes)
+    for component in components:
+        name = symbol(problem.layout.component_names[component])
+        values = [u[:, component] for u in found]
+        _map_row(next(places), shown, values, solution_panel, f"${name}$", value_limits)
+        if known:
+            errors = [abs(u - problem.exact_values(s.points)[:, component]) for u, s in zip(values, shown, strict=True)]
+            _map_row(next(places), shown, errors, error_panel, f"$|{name} - {name}^*|$", error_limits)
+    for ax in axes.ravel():
+        ax.label_outer()
+        if one or ax not in axes[0]:
+            ax.set_title("")
+    return figure
+
+
+def _map_row(axes: Any, shown: list[Section], values: list[np.ndarray], panel: Any, label: str, limits: Any) -> None:
+    """The same quantity in all sections, with one scale and one colour bar."""
+    scale = limits(np.concatenate(values))
+    for ax, section, here in zip(np.atleast_1d(axes), shown, values, strict=True):
+        panel(ax, section, here, label=label, limits=scale, bar=section is shown[-1])
+
+
+def _line_figure(solution: Solution, components: list[int], resolution: int | None) -> Any:
+    problem = solution.problem
+    domain, known = problem.domain, problem.exact is not None
+    # With the ends among the points, lines reach the boundary exactly, also around gaps.
+    ends = [piece.chart(np.zeros((1, 0)))[0][0, 0] for piece in domain.pieces]
+    x = np.union1d(np.linspace(domain.lower[0], domain.upper[0], resolution or LINE_RESOLUTION), ends)
+    outside = (domain.level(x[:, None]) <= 0) & ~np.isin(x, ends)
+    found = np.where(outside[:, None], np.nan, solution(x[:, None]).reshape(len(x), -1))
+    figure, axes = new_figure(len(components), 1 + known, panel=(2.9, 2.0), title=title(solution))
+    for row, component in zip(axes, components, strict=True):
+        name = symbol(problem.layout.component_names[component])
+        line_panel(row[0], x, found[:, component], label=f"${name}$", color="C0")
+        row[0].set(xlabel="$x$", ylabel=f"${name}$")
+        if not known:
+            continue
+        exact = np.where(outside, np.nan, problem.exact_values(x[:, None])[:, component])
+        line_panel(row[0], x, exact, label="exact", color="black", linestyle=(0, (4, 3)), linewidth=0.9)
+        # Above the axes, where it hides nothing.
+        row[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.0)
+        errors = abs(found[:, component] - exact)
+        low, high = error_limits(errors)
+        line_panel(row[1], x, np.maximum(errors, 0.1 * low), color="C3", linewidth=1.0)
+        row[1].set(xlabel="$x$", ylabel=f"$|{name} - {name}^*|$", yscale="log", ylim=(low, 2 * high))
+    return figure
+
+
+def _components(layout: Layout, unknown: str | None) -> list[int]:
+    choices = {name: [index] for index, name in enumerate(layout.component_names)}
+    choices |= {name: list(range(start, start + size)) for name, (start, size) in layout.offsets.items()}
+    if unknown is None:
+        return list(range(layout.components))
+    if unknown not in choices:
+        raise unknown_name("unknown of the problem", unknown, choices)
+    return choices[unknown]
+
+
+def _checked(path: str | PathLike) -> Path:
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise unknown_name(f"suffix of the figure {target.name!r}:", target.suffix, FORMATS)
+    return target
+
+
+def _png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI // 2, bbox_inches="tight")
+    return buffer.getvalue()

@@ -1,0 +1,1 @@
+"""Problems: an equation on a domain, its conditions and its data."""

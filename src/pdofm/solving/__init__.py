@@ -1,0 +1,1 @@
+"""Methods that solve the system, the estimate of the error, the solution, and problems that are factored once."""

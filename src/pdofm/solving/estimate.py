@@ -1,0 +1,108 @@
+"""How wrong is the answer, when no exact solution is known?
+
+Compare with coarser solutions, in spaces of leading features. They are free: the leading block of R belongs to the
+leading columns of A. Three things are learned from them.
+
+- Leaving out the last 5 % of the features moves the solution by about its own error, whether resolution or rounding
+  limits it.
+- The residual at points that were not fitted tells how badly the equation is violated, but not what that means for the
+  solution: the ratio of error to residual depends on the problem. A coarse solution calibrates it. Its error is known,
+  for it is nearly the distance to the fine solution, and so is its residual:
+  error(fine) ≈ residual(fine) · ‖u_fine - u_coarse‖ / residual(coarse).
+- Where the error falls slowly, like m^-p (a singularity, an unresolved layer), all of these are too small. The
+  distances of the solutions with half and with 70 % of the features give p, and e(m) = distance(m/2) / (2^p - 1).
+
+The estimate is the largest of these numbers, and of what an iteration that stopped still lacks.
+"""
+
+import numpy as np
+
+from pdofm._types import Points
+from pdofm.discrete.assemble import System
+from pdofm.discrete.evaluate import evaluate_all
+from pdofm.features import Features
+from pdofm.numerics.lstsq import EPSILON, Factorization
+from pdofm.solving.methods import Outcome
+
+NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
+"""Fractions of the features for the distance, for the calibration of the residual, and for the rate."""
+
+SLOWEST_RATE = 0.25
+
+VANISHING = 1e-6
+"""A component below this fraction of all of them counts as zero."""
+
+UNSEEN = 1e-4
+"""A solution is not unique if more of a random function than this has no effect. Rounding and a large `rcond` are below
+1e-5 where solutions have digits at all, functions that are free above 1e-3."""
+
+UNRESOLVED = 0.05
+"""With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
+
+FREE_POINTS = 256
+"""Points at which it is looked at what the system does not see."""
+
+NEGLIGIBLE = 1e-9
+"""Where the condition number times rounding is below this, nothing is left undetermined."""
+
+
+def estimate_error(features: Features, outcome: Outcome, system: System, points: Points) -> float:
+    """The estimated relative L2 error of an outcome, from its system at points that were not used in the fit, those
+    inside being `points`."""
+    c, factored = outcome.coefficients, outcome.factorization
+    fine, coarse = float(np.linalg.norm(system.b)), {}
+    for fraction in (NEAR, *CALIBRATING, *SLOW):
+        kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
+        coarse[fraction] = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
+    fine_values, *coarse_values = evaluate_all(features, np.stack([c, *coarse.values()]), points)
+    sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
+    # A component that vanishes has no relative error of its own: it is measured against all of them.
+    sizes = np.where(sizes < VANISHING * np.linalg.norm(fine_values), np.linalg.norm(fine_values), sizes)
+    distances, calibrated = {}, []
+    for (fraction, coefficients), values in zip(coarse.items(), coarse_values, strict=True):
+        # In a system the component that moved most counts, as in Solution.errors.
+        moved = np.linalg.norm(values - fine_values, axis=0) / sizes
+        distances[fraction] = float(np.max(moved))
+        if fraction in CALIBRATING:
+            residual = float(np.linalg.norm(system.b - system.A @ (coefficients - c).reshape(-1)))
+            calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
+    if not fine_values.any() and fine > 0:
+        return 1.0  # zero, although the data are not
+    numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
+    data = float(np.linalg.norm(system.b + system.A @ c.reshape(-1)))  # the (linearised) residual of zero
+    if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
+        numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
+    return float(np.max(numbers))
+
+
+def undetermined(features: Features, factored: Factorization, points: Points) -> float:
+    """The part of a random function of the space that the equation and the conditions do not see, as a fraction of that
+    function's size at some points. It is rounding if the solution is unique: what they do not see is zero everywhere.
+    """
+    size = len(factored.scale)
+    if factored.rank == size and factored.condition * EPSILON < NEGLIGIBLE:
+        return 0.0
+    some = np.random.default_rng(0).standard_normal(size) / factored.scale
+    unseen = some - factored.finish(factored.multiply(some))
+    functions = np.stack([some, unseen, np.zeros(size)]).reshape(3, features.size, -1)
+    whole, part, origin = evaluate_all(features, functions, points[:FREE_POINTS])
+    sizes = np.maximum(np.linalg.norm(whole - origin, axis=0), np.finfo(float).tiny)
+    return float(np.max(np.linalg.norm(part - origin, axis=0) / sizes))
+
+
+def _slow_error(distances: dict[float, float]) -> float:
+    """The error of the fine solution if errors fall like m^-p, with p from the distances of two coarse ones; else 0."""
+    half, more = (distances[fraction] for fraction in SLOW)
+    if half == 0 or distances[NEAR] > 0.15 * half:
+        return 0.0  # the coarse solutions are as good as the fine one: rounding limits all of them, no rate to see
+
+    def ratio(p: float) -> float:
+        return (SLOW[1] ** -p - 1) / (SLOW[0] ** -p - 1)
+
+    low, high = SLOWEST_RATE, 50.0
+    for _ in range(50):  # the ratio falls with p
+        middle = (low + high) / 2
+        low, high = (middle, high) if ratio(middle) > more / half else (low, middle)
+    error = half / (SLOW[0] ** -low - 1)
+    # Only if the nearest solution is as far as that rate says; much nearer, and the convergence is speeding up.
+    return error if distances[NEAR] > 0.5 * error * (NEAR**-low - 1) else 0.0

@@ -1,0 +1,329 @@
+"""Linear, Newton and Picard: what to do with the linearised system.
+
+All three solve the same system min ‖A δ - b‖ at the current coefficients. Linear takes one step from zero. Newton
+repeats it. Picard repeats it with the frozen operator, whose derivative leaves the last iterate out.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import Points
+from pdofm.discrete.assemble import System, left_values, residuals
+from pdofm.discrete.collocate import Block, thinned, with_equation
+from pdofm.discrete.direct import Coefficients
+from pdofm.discrete.discretisation import Discretisation
+from pdofm.discrete.evaluate import feature_values
+from pdofm.errors import NonlinearError, SolveError
+from pdofm.features import Features
+from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method found, and how it went.
+
+    `factorization` is that of the last matrix and `projected` the projected right-hand side; `residual` is left minus
+    right side at the fitted points, with `rows` telling which entries belong to which term. `unseen` is the system at
+    the points that are held out, if it is known: its sides at the coefficients, its matrix that of the factorization.
+    """
+
+    coefficients: Coefficients
+    factorization: Factorization
+    projected: np.ndarray
+    residual: np.ndarray
+    rows: dict[str, slice]
+    converged: bool
+    reason: str
+    steps: list[dict[str, float]] = field(default_factory=list)
+    unseen: System | None = None
+
+    @property
+    def iteration_error(self) -> float:
+        """How far the iteration still is from its limit, relative to the solution: the sum of the steps to come, if
+        they keep shrinking as the last two did."""
+        if len(self.steps) < 2:
+            return self.steps[-1]["change"] if self.steps else 0.0
+        before, last = (step["change"] for step in self.steps[-2:])
+        rate = min(last / before, 0.99) if before > 0 else 0.0
+        return last * rate / (1 - rate)
+
+
+class Method(ABC):
+    """How the coefficients are found."""
+
+    def start(self, discretisation: Discretisation) -> Coefficients:
+        """The coefficients to start from."""
+        return discretisation.zero()
+
+    def system(self, discretisation: Discretisation) -> System:
+        """The system at the start, checked."""
+        return discretisation.system(self.start(discretisation), check=True)
+
+    @abstractmethod
+    def run(self, discretisation: Discretisation, system: System) -> Outcome:
+        """Find the coefficients, given the system at the start."""
+
+
+DIRECT = QR(rcond=1e-15)
+ITERATED = QR(rcond=1e-14)
+"""Least squares inside an iteration: what is kept below 1e-14 is noise that changes from step to step and slows the
+convergence down."""
+
+
+@dataclass(frozen=True)
+class Linear(Method):
+    """One least-squares solve; refuses an operator or a condition that is not linear."""
+
+    lstsq: LeastSquares = DIRECT
+
+    def run(self, discretisation: Discretisation, system: System) -> Outcome:
+        _refuse(discretisation, discretisation.nonlinear_terms())
+        factorization = self.lstsq.factor(system.A)
+        projected = factorization.project(system.target)
+        c = factorization.finish(projected).reshape(discretisation.zero().shape)
+        residual = residuals(discretisation.problem.layout, discretisation.features, discretisation.blocks, system, c)
+        _refuse(discretisation, discretisation.nonlinear_terms(c))
+        unseen = None if system.unseen is None else system.unseen.moved(c)
+        return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve", unseen=unseen)
+
+
+def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
+    if nonlinear:
+        raise NonlinearError(
+            f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of "
+            f"{discretisation.problem.name!r} is not linear in the unknown. Use method=Newton(), or Picard() with a "
+            "frozen operator."
+        )
+
+
+@dataclass(frozen=True)
+class Newton(Method):
+    """Gauss-Newton from the linearisation by automatic differentiation, with a backtracking line search on the scaled
+    residual.
+
+    Stops when a step changes the values of the unknowns by less than `rtol` relative to their size, or when the
+    residual no longer falls and the steps are below `stall` (the limit of the features or of rounding is reached).
+    Below `keep` the factored matrix serves the next steps, too, as long as they shrink tenfold: no longer quadratic
+    convergence, but steps that cost next to nothing and do not count against `max_steps`. They end in the same solution
+    up to the residual that is left, times `keep`; ``keep=0`` is the plain iteration. `initial` is a start: coefficients
+    of shape (m, C), or a Solution in the same features.
+    """
+
+    lstsq: LeastSquares = ITERATED
+    max_steps: int = 20
+    rtol: float = 1e-10
+    stall: float = 1e-6
+    initial: Any = None
+    keep: float = 1e-2
+
+    def run(self, discretisation: Discretisation, system: System) -> Outcome:
+        if not self.keep >= 0:
+            raise SolveError(f"keep is a relative change and must be at least 0, the plain iteration; got {self.keep}.")
+        discretisation = discretisation.iterating()
+
+        def advance(step: _Step, system: System) -> _Next | None:
+            merit, length = np.linalg.norm(system.b), 1.0
+            while length > 1e-3:
+                is_full = length == 1.0
+                keeps = is_full and self._keeps(step, system)
+                new = step.target if is_full else step.start + length * (step.target - step.start)
+                moved = discretisation.moved(system, new) if keeps else discretisation.system(new)
+                # A step is judged with the row scales that it was computed with, and by what it could gain: little,
+                # where most of the residual cannot be removed.
+                residual = np.linalg.norm(system.scales * (moved.right - moved.left))
+                if residual**2 <= merit**2 - 1e-4 * length * step.gain:
+                    return new, moved, keeps
+                if is_full and residual <= 2 * merit and step.change <= self.stall:
+                    return new, moved, keeps  # at the limit of rounding the residual no longer falls
+                if step.by_kept:
+                    return None
+                length /= 2
+            return None
+
+        return _iterate(self, discretisation, self.start(discretisation), system, advance)
+
+    def _keeps(self, step: "_Step", system: System) -> bool:
+        """Whether the matrix is good enough for the next step, if there is one at all."""
+        shrinks = step.change <= min(self.keep, 0.1 * step.last_change)
+        return step.change <= self.rtol or (shrinks and system.folded is None)
+
+    def start(self, discretisation: Discretisation) -> Coefficients:
+        return _start(self.initial, discretisation.zero())
+
+
+@dataclass(frozen=True)
+class Picard(Method):
+    """Fixed-point iteration: solve the linear problem ``operator(u, w, x) = source`` with w the last iterate, again and
+    again.
+
+    `operator` says what is frozen; without it the problem's `frozen_operator` is used. Anderson's acceleration combines
+    the last `memory` steps so that their combined change is smallest; ``memory=0`` is the plain iteration. The other
+    arguments are as in `Newton`.
+    """
+
+    operator: Callable[..., Any] | None = None
+    lstsq: LeastSquares = ITERATED
+    max_steps: int = 50
+    rtol: float = 1e-10
+    stall: float = 1e-6
+    memory: int = 10
+    initial: Any = None
+
+    def system(self, discretisation: Discretisation) -> System:
+        blocks = self._blocks(discretisation)
+        _check_frozen(discretisation, blocks)
+        return discretisation.system(self.start(discretisation), blocks, check=True)
+
+    def _blocks(self, discretisation: Discretisation) -> list[Block]:
+        """The terms with the frozen operator in place of the equation's."""
+        return with_equation(discretisation.blocks, discretisation.problem.frozen_terms(self.operator))
+
+    def run(self, discretisation: Discretisation, system: System) -> Outcome:
+        discretisation = discretisation.iterating()
+        blocks, c = self._blocks(discretisation), self.start(discretisation)
+        targets: list[Coefficients] = []
+        changes: list[np.ndarray] = []
+
+        def advance(step: _Step, system: System) -> _Next:
+            targets.append(step.target)
+            changes.append((step.target_values - step.start_values).reshape(-1))
+            del targets[: -self.memory - 1], changes[: -self.memory - 1]
+            new = step.target
+            if len(changes) > 1:
+                # Weights that sum to one and make the combined change smallest, by least squares in the differences
+                # from the last.
+                differences = np.stack([changes[-1] - change for change in changes[:-1]], axis=1)
+                weights = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
+                new = new - sum(w * (step.target - old) for w, old in zip(weights, targets[:-1], strict=True))
+            return new, discretisation.system(new, blocks), False
+
+        return _iterate(self, discretisation, c, system, advance)
+
+    def start(self, discretisation: Discretisation) -> Coefficients:
+        return _start(self.initial, discretisation.zero())
+
+
+def fitted(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
+    """The coefficients that fit values at points best: a start for an iteration."""
+    lifting = features.lifting(points, [(0,) * features.dim], values.shape[1])
+    return ITERATED.factor(feature_values(features, points)).solve(values if lifting is None else values - lifting[0])
+
+
+def _start(initial: Any, zero: Coefficients) -> Coefficients:
+    if initial is None:
+        return zero
+    start = np.asarray(getattr(initial, "coefficients", initial), dtype=np.float64)
+    if start.shape != zero.shape:
+        raise SolveError(f"initial must have shape {zero.shape}, (features, components); got {start.shape}.")
+    return start
+
+
+def _check_frozen(discretisation: Discretisation, blocks: Sequence[Block]) -> None:
+    """The frozen operator must be the operator where both of its arguments agree."""
+    c = np.random.default_rng(0).standard_normal(discretisation.zero().shape) / np.sqrt(discretisation.features.size)
+    own, frozen = (
+        left_values(discretisation.problem.layout, discretisation.features, thinned(which[0], 16), c)
+        for which in (discretisation.blocks, blocks)
+    )
+    if own.shape != frozen.shape or not np.max(np.abs(own - frozen)) <= 1e-8 * np.max(np.abs(own)):
+        raise SolveError(
+            "The frozen operator of Picard differs from the operator of the problem where both of its arguments are "
+            "the same function. "
+            "It must satisfy operator(u, u, x) = problem.operator(u, x)."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """From coefficients to the solution of the problem linearised there, both also as values at points; or, `by_kept`,
+    linearised before. By `gain` the square of the linearised residual falls; `last_change` is that of the step
+    before."""
+
+    start: Coefficients
+    target: Coefficients
+    start_values: np.ndarray
+    target_values: np.ndarray
+    by_kept: bool
+    gain: float
+    last_change: float
+
+    @property
+    def change(self) -> float:
+        """How far it moves the values, relative to their size."""
+        return _relative_change(self.start_values, self.target_values)
+
+
+_Next = tuple[Coefficients, System, bool]
+"""The next coefficients, the system at them, and whether its matrix is still the one that was factored before."""
+
+Advance = Callable[[_Step, System], _Next | None]
+"""What follows from a full step and the system where it starts; None if it leads nowhere."""
+
+
+def _iterate(
+    method: Newton | Picard, discretisation: Discretisation, c: Coefficients, system: System, advance: Advance
+) -> Outcome:
+    if method.max_steps < 1:
+        raise SolveError(f"max_steps must be at least 1; got {method.max_steps}.")
+    steps: list[dict[str, float]] = []
+    values, kept, factored = discretisation.values(c), None, 0
+    while True:
+        merit = float(np.linalg.norm(system.b))
+        if kept is None:
+            factorization, factored = method.lstsq.factor(system.A, overwrite=True), factored + 1
+        else:
+            factorization = kept
+        # Solve for the new coefficients, not for the step: A c_new ≈ b + A c. Where features are nearly dependent the
+        # smallest solution is taken, and smallest steps would add up to coefficients so large that the residual drowns
+        # in rounding.
+        projected = factorization.project(system.target) + factorization.multiply(c.reshape(-1))
+        target = factorization.finish(projected).reshape(c.shape)
+        last_change = steps[-1]["change"] if steps else np.inf
+        gain = float(np.sum(factorization.multiply((target - c).reshape(-1)) ** 2))
+        step = _Step(c, target, values, discretisation.values(target), kept is not None, gain, last_change)
+        moved = advance(step, system)
+        if moved is None and kept is not None:
+            system, kept = discretisation.system(c), None
+            continue
+        if moved is None:
+            reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
+            residual = system.left - system.right
+            return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps, system.unseen)
+        c, system, keeps = moved
+        kept = factorization if keeps else None
+        values = step.target_values if c is target else discretisation.values(c)
+        change = _relative_change(step.start_values, values)
+        steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
+        verdict = _verdict(method, steps, merit, is_last=factored >= method.max_steps and kept is None)
+        if verdict is not None:
+            converged, reason = verdict
+            residual = system.left - system.right
+            return Outcome(c, factorization, projected, residual, system.rows, converged, reason, steps, system.unseen)
+
+
+def _relative_change(old: np.ndarray, new: np.ndarray) -> float:
+    return float(np.linalg.norm(new - old) / max(np.linalg.norm(new), np.finfo(float).tiny))
+
+
+def _verdict(
+    method: Newton | Picard, steps: list[dict[str, float]], merit: float, *, is_last: bool
+) -> tuple[bool, str] | None:
+    """Whether to stop: (converged, why), or None to go on. `merit` is the residual before the last step."""
+    change, residual = steps[-1]["change"], steps[-1]["residual"]
+    if not np.isfinite(residual) or not np.isfinite(change):
+        return False, "the iteration diverged: the residual is no longer finite"
+    if change <= method.rtol:
+        return True, f"the last step is below rtol = {method.rtol:g}"
+    if change <= method.stall and residual > 0.9 * merit:
+        return True, f"the residual no longer falls and the last step, {change:.0e}, is below stall = {method.stall:g}"
+    if is_last:
+        return (
+            False,
+            f"{method.max_steps} steps did not suffice, the last of which moved the solution by {change:.0e}",
+        )
+    return None

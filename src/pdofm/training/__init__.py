@@ -1,0 +1,1 @@
+"""Features that are trained for a problem."""

@@ -1,0 +1,70 @@
+"""Features on another domain: every family moves rightly, or refuses."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.errors import FeaturesError
+
+BOX, THERE = pf.Box([0, -1], [2, 1]), pf.Box([3, 0], [4, 5])
+
+MOVING = {
+    "network": pf.NetworkFeatures(BOX, 6),
+    "random": pf.RandomFeatures(BOX, 6),
+    "transnet": pf.TransNet(BOX, 6),
+    "chebyshev": pf.Chebyshev(BOX, degree=3),
+    "fourier": pf.Fourier(BOX, degree=2),
+    "hard": pf.HardDirichlet(pf.Chebyshev(BOX, degree=3), BOX),
+}
+
+TIED = {
+    "partition": pf.PartitionOfUnity(lambda box, key: pf.RandomFeatures(box, 3, key=key), BOX, 2),
+    "corner functions": pf.CornerFunctions(BOX, convex=True),
+    "stretched": pf.StretchedPolynomials(BOX, degree=3, direction=[1, 0], center=1.0, width=0.1),
+    "concatenated": pf.Concatenate(pf.Chebyshev(BOX, degree=2), pf.RandomFeatures(BOX, 3)),
+    "functions": pf.Functions(BOX, [lambda x: x[0]]),
+}
+
+
+def all_families() -> set[type]:
+    public = (getattr(pf, name) for name in pf.__all__)
+    return {each for each in public if isinstance(each, type) and issubclass(each, pf.Features)} - {pf.Features}
+
+
+def test_every_family_is_looked_at():
+    assert all_families() <= {type(features) for features in (*MOVING.values(), *TIED.values())}
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_moved_features_have_the_same_values_at_corresponding_points(name):
+    features = MOVING[name]
+    x = BOX.sample(20, "random")
+    y = THERE.lower + (x - BOX.lower) / (BOX.upper - BOX.lower) * (THERE.upper - THERE.lower)
+    moved = features.on(THERE)
+    expected = jax.vmap(features)(jnp.asarray(x))
+    np.testing.assert_allclose(jax.vmap(moved)(jnp.asarray(y)), expected, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(moved.jets(y, [(0, 0)])[0], expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_features_that_cannot_be_moved_say_what_to_do(name):
+    with pytest.raises(FeaturesError, match=r"is tied to .*\. (Make|Move|State) "):
+        TIED[name].on(THERE)
+
+
+def test_hard_conditions_move_to_a_domain_only():
+    with pytest.raises(FeaturesError, match=r"vanishes on the boundary of a domain.*Give a domain"):
+        MOVING["hard"].on(pf.Chebyshev(THERE, degree=2))
+
+
+def test_hard_conditions_that_were_moved_solve_there():
+    problem = pf.Problem(
+        THERE,
+        lambda u, x: -pf.laplacian(u)(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.sin(jnp.pi * (x[0] - 3)) * jnp.sin(jnp.pi * x[1] / 5),
+    )
+    hard = pf.HardDirichlet(pf.Chebyshev(BOX, degree=14), BOX).on(THERE)
+    assert pf.solve(problem, hard).errors().relative_l2 < 1e-9
