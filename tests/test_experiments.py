@@ -258,7 +258,7 @@ def test_an_interrupted_training_is_not_kept(tmp_path):
         raise KeyboardInterrupt
 
     def run(seed: int) -> Measured:
-        setup.trained(setup.problem(), "PD-OFM", "paper", seed, record={"stop": interrupt}, tolerance=0.0)
+        setup.trained(setup.problem(), "PD-OFM", "paper", seed, record={"stop": interrupt}, tol=0.0)
         return Measured({"error": 1.0}, {})
 
     with pytest.raises(KeyboardInterrupt):

@@ -14,7 +14,7 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *("version", "_types", "errors", "metrics"),
+    *("version", "_types", "errors", "deprecation", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "training", "adaptive"),
     *("output", "zoo", "experiments", "bench", "cli", "__init__"),
 ]

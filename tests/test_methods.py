@@ -189,8 +189,8 @@ def test_newton_ends_where_most_of_the_residual_cannot_be_removed(problem, degre
     """With a matrix at every step or one that is kept the solutions differ by much less than from the exact one."""
     features = pf.Chebyshev(LINE, degree=degree)
     u, v = (pf.solve(problem(), features, method=pf.Newton(keep=keep)) for keep in (0.0, 1e-2))
-    assert u.stats.finished
-    assert v.stats.finished
+    assert u.verdict.evidence.is_finished
+    assert v.verdict.evidence.is_finished
     assert difference(u, v) < 0.2 * u.errors().relative_l2
 
 
@@ -358,5 +358,5 @@ def test_what_an_iteration_still_lacks_is_extrapolated_from_its_last_steps():
     factorization = pf.QR().factor(np.eye(1))
     for rate in (0.5, 0.1):
         steps = [{"change": rate**k, "residual": 0.0} for k in range(6)]
-        outcome = Outcome(np.zeros((1, 1)), factorization, np.zeros(1), np.zeros(1), {}, True, "", steps)
+        outcome = Outcome(np.zeros((1, 1)), factorization, np.zeros(1), np.zeros(1), {}, steps=steps)
         assert outcome.iteration_error == pytest.approx(rate / (1 - rate) * rate**5)

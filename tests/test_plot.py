@@ -162,7 +162,9 @@ def test_a_plane_solution_is_drawn_beside_its_error(annulus):
 
 def test_without_an_exact_solution_only_the_solution_is_drawn(annulus):
     problem = annulus.problem.replace(source=1.0, conditions=[pf.Dirichlet(0.0)], exact=None, name="50 $")
-    figure = replace(annulus, problem=problem, converged=False).plot(resolution=10)
+    figure = replace(annulus, problem=problem, verdict=pf.Verdict(pf.Status.OUT_OF_STEPS, "stopped")).plot(
+        resolution=10
+    )
     assert bars(figure) == ["$u$"]
     assert figure.get_suptitle().startswith(r"50 \$: ")
     assert figure.get_suptitle().endswith("not converged")

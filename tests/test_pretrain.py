@@ -19,7 +19,7 @@ FEW = {
     "steps": 40,
     "points": 64,
     "boundary_points": 16,
-    "tolerance": 0.0,
+    "tol": 0.0,
     "progress": False,
 }
 
@@ -305,7 +305,7 @@ def test_a_tolerance_stops_early():
         network(),
         physics=loss,
         orthogonality=0.0,
-        **FEW | {"optimiser": optax.adam(1e-2), "steps": 400, "tolerance": 0.1},
+        **FEW | {"optimiser": optax.adam(1e-2), "steps": 400, "tol": 0.1},
     )
     physics = np.array(run.history["physics"])
     assert len(physics) < 400
@@ -420,7 +420,7 @@ OTHER_SETTINGS = {
     "points": {"points": 32},
     "precision": {"precision": "float64"},
     "orthogonality": {"orthogonality": 2.0},
-    "tolerance": {"tolerance": 0.5},
+    "tol": {"tol": 0.5},
     "resample": {"resample": False},
 }
 
@@ -570,7 +570,7 @@ def test_a_family_is_projected_without_the_constant_part_of_the_problem():
 
 
 def test_variable_projection_goes_on_with_the_default_tolerance():
-    options = {key: value for key, value in FEW.items() if key != "tolerance"}
+    options = {key: value for key, value in FEW.items() if key != "tol"}
     run = pf.pretrain(
         *(poisson(), network(12)), physics=losses.Projected(), orthogonality=0.0, precision="float64", **options
     )

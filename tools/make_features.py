@@ -64,7 +64,7 @@ def make(dim: int) -> pf.Features:
         orthogonality=0.0,
         precision="float64",
         steps=STEPS,
-        tolerance=0.0,
+        tol=0.0,
         points=4 * SIZE,
         boundary_points=SIZE,
         optimiser=optax.adam(optax.cosine_decay_schedule(3e-4, STEPS)),

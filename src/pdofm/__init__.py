@@ -8,9 +8,11 @@ jax.config.update(
 
 from pdofm import errors, metrics, zoo  # noqa: E402
 from pdofm.adaptive.entry import solve  # noqa: E402
+from pdofm.adaptive.policy import default_policy  # noqa: E402
+from pdofm.adaptive.search import Search  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
-from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime  # noqa: E402
+from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Part, Polygon, Shell, SpaceTime  # noqa: E402
 from pdofm.features import (  # noqa: E402
     Chebyshev,
     Concatenate,
@@ -33,7 +35,8 @@ from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Per
 from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
-from pdofm.solving.solution import Solution  # noqa: E402
+from pdofm.solving.solution import Errors, Solution, Solutions, Stats  # noqa: E402
+from pdofm.solving.verdict import Status, Verdict  # noqa: E402
 from pdofm.training import losses  # noqa: E402
 from pdofm.training.pretraining import Trained, pretrain  # noqa: E402
 from pdofm.training.tuning import tune_scale  # noqa: E402
@@ -52,6 +55,7 @@ __all__ = [
     "Dirichlet",
     "Disk",
     "Domain",
+    "Errors",
     "Features",
     "Fourier",
     "Functions",
@@ -62,6 +66,7 @@ __all__ = [
     "NetworkFeatures",
     "Neumann",
     "Newton",
+    "Part",
     "PartitionOfUnity",
     "Periodic",
     "Picard",
@@ -69,15 +74,21 @@ __all__ = [
     "Problem",
     "RandomFeatures",
     "Robin",
+    "Search",
     "Shell",
     "Solution",
+    "Solutions",
     "Solver",
     "SpaceTime",
+    "Stats",
+    "Status",
     "StretchedPolynomials",
     "Trained",
     "TransNet",
+    "Verdict",
     "__version__",
     "default_features",
+    "default_policy",
     "div",
     "dt",
     "errors",

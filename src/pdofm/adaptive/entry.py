@@ -12,9 +12,10 @@ from pdofm.adaptive.search import Policy, Search
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
-from pdofm.solving.fit import ROUNDING, fit
+from pdofm.solving.fit import fit
 from pdofm.solving.methods import Method
 from pdofm.solving.solution import Solution
+from pdofm.solving.verdict import ROUNDING
 
 
 def solve(
@@ -46,9 +47,9 @@ def solve(
         points, boundary_points: how many collocation points inside, and on all parts with conditions together; see
             `default_counts`.
         sampling: "sobol" (the default), "random", "grid" or "clustered".
-        tol: the relative error that the answer is expected to have. Without features it is what the search is for. If
-            the estimate misses it, the solution says that it has not converged, with a warning. Without it two digits
-            are expected.
+        tol: the relative error that is required. Without features it is the goal of the search. If the estimate
+            misses it, the solution says that it has not converged, with a warning. By default two correct digits are
+            required.
         key: seed of features and points.
         policy: which spaces the search tries, by default `default_policy`; ``solution.attempts`` tells what was tried,
             and why.

@@ -1,4 +1,4 @@
-"""Where is the layer? The coordinates stretched across it in which the equation is solved best."""
+"""The search for a layer: the stretched coordinates across it in which the equation is solved best."""
 
 import math
 import time
@@ -8,23 +8,24 @@ from typing import NamedTuple
 import numpy as np
 
 from pdofm._types import Points, Vector
-from pdofm.adaptive.search import FIRST_SIZES, Search
+from pdofm.adaptive.schedule import FIRST_SIZES
+from pdofm.adaptive.search import Search
 from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Features, StretchedPolynomials
 from pdofm.problem.problem import Problem
 
 WIDTHS = (0.05, 0.015, 0.005)
 CENTRES = 40
-"""Where layers are looked for in one dimension: so many places and these widths, relative to the interval."""
+"""Widths of the layers that are tried in one dimension, relative to the interval, and the number of places."""
 
 MOST_DIMENSIONS = 3
-"""In more dimensions layers are not looked for: the search would take longer than the solution."""
+"""The largest dimension in which layers are looked for: beyond it the search takes longer than the solution."""
 
 COMPARED = 4096
-"""Layers are compared by the residual at so many points."""
+"""Points at which the residuals of layers are compared."""
 
 THINNEST = 1e-6
-"""No layer thinner than this, relative to the domain, is looked for."""
+"""The smallest width of a layer that is looked for, relative to the domain."""
 
 
 class Layer(NamedTuple):
@@ -54,20 +55,23 @@ def find_layer(search: Search) -> Layer | None:
     size = 2 * FIRST_SIZES.get(problem.domain.dim, 0)
     if problem.domain.dim > MOST_DIMENSIONS or size > search.max_features:
         return None
-    deadline = start + search.time_left / 2  # the other half is for solving
-    block, right = search.in_between
+    deadline = start + search.ledger.time_left / 2  # the other half is for solving
 
     def quality(features: Features, sampling: str = "sobol") -> float:
         try:
             solution = search.solved(features, sampling)
         except PdofmError:  # a bad layer may be no place to solve anything
             return math.inf
-        return float(np.linalg.norm(search.residual(solution, COMPARED)))
+        return float(np.linalg.norm(search.verifier.residual(solution, COMPARED)))
 
-    weights = [right]
+    weights = [search.verifier.right]
     if search.best is not None:
-        weights.append(search.residual(search.best))
-    starts = [layer for values in weights for layer in _concentrated(problem, block.points, np.sum(values**2, axis=1))]
+        weights.append(search.verifier.residual(search.best))
+    starts = [
+        layer
+        for values in weights
+        for layer in _concentrated(problem, search.verifier.points, np.sum(values**2, axis=1))
+    ]
     starts += _everywhere(problem) if problem.domain.dim == 1 else []
     tried: list[tuple[float, Layer]] = []
 
@@ -82,13 +86,14 @@ def find_layer(search: Search) -> Layer | None:
             try_out(layer)
         for _, layer in sorted(tried, key=lambda each: each[0])[:2]:
             _improve(layer, try_out)
+        ending = ""
     except TimeoutError:
-        pass
+        ending = "; the time for it was up"
     best, layer = min(tried, key=lambda each: each[0], default=(math.inf, None))
     plain = quality(Chebyshev(problem.domain, size), "clustered")
     better = plain / best if best > 0 else math.inf
-    why = f"{len(tried)} layers tried; the best one divides the residual of as many polynomials by {better:.0f}"
-    search.note("(search for a layer)", why, size, start)
+    why = f"{len(tried)} layers tried; the best one divides the residual of as many polynomials by {better:.0f}{ending}"
+    search.ledger.note("(search for a layer)", why, size, start)
     return layer if better > 10 else None
 
 

@@ -1,134 +1,117 @@
-"""Which spaces are tried for a tolerance, and in which order: everything that is decided about a space is decided
-here."""
+"""Which spaces a search tries, and in which order: the rules of `RULES`, from first to last.
+
+What else is decided about a space is decided beside it: how spaces grow in `schedule`, the degree of polynomials in
+boxes in `refine`, the widths of layers in `layer`, and how networks are trained in `networks`.
+"""
 
 import math
-import time
-import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm.adaptive.layer import find_layer
+from pdofm.adaptive.layer import Layer, find_layer
+from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
-from pdofm.adaptive.search import GROWTH, PAYS, Search
+from pdofm.adaptive.search import Search
 from pdofm.domain import corners
-from pdofm.errors import ConvergenceWarning
-from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier, NetworkFeatures, RandomFeatures
+from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
 from pdofm.problem.conditions import Periodic
-from pdofm.problem.problem import Problem
-from pdofm.solving.solution import Solution
-from pdofm.training.pretraining import pretrain
 
 CONCENTRATED = 0.25
-"""A residual is local if nine tenths of its square lie in this part of the domain."""
+"""A residual is local if nine tenths of its square lie in this fraction of the domain."""
 
-SCALE_STEP = 1.4
-"""Ratio of the scales of random features and networks that are tried."""
 
-TRIAL, TRAINING = 60, 200
-"""Steps of training that show whether it pays, and that are done if it does."""
+@dataclass(frozen=True)
+class Rule:
+    """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries."""
+
+    why: str
+    when: Callable[[Search], bool]
+    run: Callable[[Search, str], object]
 
 
 def default_policy(search: Search) -> None:
-    """Features at hand, then polynomials: where the solution is smooth nothing is cheaper. Where they converge slowly,
-    what is known to spoil them: re-entrant corners, a layer, details that take more polynomials, anything else that is
-    local. At last networks and random features, which depend on the shape of the solution least, and networks that are
-    trained, if that pays.
+    """Apply the rules in order until the search is over.
+
+    Features at hand come first, then polynomials: where the solution is smooth nothing is cheaper. Where they converge
+    slowly come remedies for what is known to spoil them: re-entrant corners, a layer, details that take more
+    polynomials, anything else that is local. Networks and random features, which depend least on the shape of the
+    solution, come last.
     """
-    problem = search.problem
-    domain = problem.domain
+    for rule in RULES:
+        if search.over:
+            return
+        if rule.when(search):
+            rule.run(search, rule.why)
 
-    def polynomials(size: int) -> Features:
-        return Chebyshev(domain, size)
 
+def _try_candidates(search: Search, why: str) -> None:
     for features in search.candidates:
         if not search.over and features.size <= search.max_features:
-            search.attempt("features at hand", "they were given", features)
-    if not search.over and _is_periodic(problem):
-        search.grow("Fourier", "all sides are periodic", lambda m: Fourier(domain, m, kind="tensor"))
-    if not search.over:
-        search.grow("polynomials", "best where the solution is smooth", polynomials, "clustered")
-    if not search.over and _has_reentrant_corners(problem):
-        singular = CornerFunctions(domain, convex=True)  # too many for a small budget, which grow() leaves out
-        search.grow(
-            "polynomials and corner functions",
-            "polynomials converge slowly, and the domain has a re-entrant corner",
-            lambda m: Concatenate(Chebyshev(domain, max(m - singular.size, m // 2)), singular),
-            "clustered",
-        )
-    if not search.over and (layer := find_layer(search)) is not None:
-        search.grow(
-            "polynomials stretched across a layer",
-            f"a layer of width {layer.width:.1g} fits the residual at n·x = {layer.center:.3g}, n = "
-            f"{np.round(layer.direction, 3).tolist()}",
-            layer.polynomials,
-        )
-    if not search.over and not search.resolved:
-        largest = max((attempt.features for attempt in search.attempts if attempt.space == "polynomials"), default=0)
-        why = "nothing is resolved yet, so that fewer say nothing about more"
-        search.grow("polynomials", why, polynomials, "clustered", until_resolved=True, above=largest)
-    if not search.over and _is_local(search):
-        search.grow(
-            "partition of unity",
-            "what is missed is local: boxes are split where the residual is large",
-            Refinement(search).features,
-            until_resolved=True,
-        )
-    if not search.over:
-        _grow_networks(search)
+            search.attempt("features at hand", why, features)
 
 
-def _grow_networks(search: Search) -> None:
-    """Networks or random features, whichever solves the problem better at one size; the largest of them with other
-    scales; then networks that are trained."""
+def _grow_fourier(search: Search, why: str) -> None:
+    search.grow("Fourier", why, lambda size: Fourier(search.problem.domain, size, kind="tensor"))
+
+
+def _grow_polynomials(search: Search, why: str) -> None:
+    search.grow("polynomials", why, lambda size: Chebyshev(search.problem.domain, size), "clustered")
+
+
+def _grow_more_polynomials(search: Search, why: str) -> None:
+    search.grow(
+        "polynomials",
+        why,
+        lambda size: Chebyshev(search.problem.domain, size),
+        "clustered",
+        until_resolved=True,
+        above=search.ledger.largest("polynomials"),
+    )
+
+
+def _grow_corner_functions(search: Search, why: str) -> None:
     domain = search.problem.domain
-    families: dict[str, Callable[[int], Features]] = {
-        "network": lambda m: NetworkFeatures(domain, m, key=search.seed),
-        "random features": lambda m: RandomFeatures(domain, m, key=search.seed),
-    }
-    size, estimates = min(round(GROWTH * search.first_size), search.max_features), {}
-    for name, make in families.items():
-        found = None if search.over else search.attempt(name, "nothing else has converged: a first look", make(size))
-        estimates[name] = math.inf if found is None else found.error_estimate
-    name = min(estimates, key=lambda name: estimates[name])
-    found = search.grow(name, "the better one at a first look", families[name], above=size)
-    if not search.over and found is not None:
-        _vary_scale(search, name, found)
-    if not search.over:
-        _train(search, families["network"], size, estimates["network"])
+    singular = CornerFunctions(domain, convex=True)  # too many for a small budget, which grow() leaves out
+
+    def make(size: int) -> Features:
+        return Concatenate(Chebyshev(domain, max(size - singular.size, size // 2)), singular)
+
+    search.grow("polynomials and corner functions", why, make, "clustered")
 
 
-def _vary_scale(search: Search, name: str, first: Solution) -> None:
-    """The same features with larger or smaller frequencies, as long as that lowers the estimate."""
-    for step in (SCALE_STEP, 1 / SCALE_STEP):
-        before, factor = first.error_estimate, step
-        while not search.over:
-            found = search.attempt(name, f"the same at a scale of {factor:.2g}", first.features.rescaled(factor))
-            if found is None or not found.error_estimate < before:
-                break
-            before, factor = found.error_estimate, factor * step
-        if before < first.error_estimate:
-            return
+def _grow_across_a_layer(search: Search, why: str) -> None:
+    layer: Layer | None = find_layer(search)
+    if layer is None:
+        return
+    direction = np.round(layer.direction, 3).tolist()
+    found = f"{why}: width {layer.width:.1g} at n·x = {layer.center:.3g}, n = {direction}"
+    search.grow("polynomials stretched across a layer", found, layer.polynomials)
 
 
-def _train(search: Search, make: Callable[[int], Features], size: int, untrained: float) -> None:
-    """Train a small network for some steps. If that divides its estimate by `PAYS`, train one as wide as there is time
-    for."""
-    start = time.perf_counter()
-    found = _attempt_trained(search, make(size), TRIAL, f"does training pay? The estimate was {untrained:.1e}")
-    seconds = time.perf_counter() - start
-    # The time of a step grows with the square of the width; half of the time left is for solving.
-    affordable = int(size * (max(search.time_left, 0.0) / 2 / (seconds * TRAINING / TRIAL)) ** 0.5)
-    if found is not None and found.error_estimate < untrained / PAYS and affordable > size and not search.over:
-        wide = make(min(affordable, search.max_features))
-        _attempt_trained(search, wide, TRAINING, "training has paid for a smaller one")
+def _grow_partition(search: Search, why: str) -> None:
+    search.grow("partition of unity", why, Refinement(search).features, until_resolved=True)
 
 
-def _attempt_trained(search: Search, features: Features, steps: int, why: str) -> Solution | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the features before are as good as any
-        trained = pretrain(search.problem, features, steps=steps, key=search.seed, progress=False)
-    return search.attempt(f"network, {steps} steps trained", why, trained.features)
+def _always(search: Search) -> bool:
+    return True
+
+
+def _is_periodic(search: Search) -> bool:
+    problem = search.problem
+    axes = {condition.axis for condition in problem.stated if isinstance(condition, Periodic)}
+    return not problem.layout.has_time and axes == set(range(problem.domain.dim))
+
+
+def _has_reentrant_corners(search: Search) -> bool:
+    problem = search.problem
+    is_plane = problem.domain.dim == 2 and not problem.layout.has_time
+    return is_plane and any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain))
+
+
+def _is_unresolved(search: Search) -> bool:
+    return not search.resolved
 
 
 def _is_local(search: Search) -> bool:
@@ -137,16 +120,23 @@ def _is_local(search: Search) -> bool:
     dim = search.problem.domain.dim
     if dim == 1 or dim not in DEGREES or search.best is None:
         return dim == 1
-    squares = np.sort(np.sum(search.residual(search.best) ** 2, axis=1))[::-1]
+    squares = np.sort(np.sum(search.verifier.residual(search.best) ** 2, axis=1))[::-1]
     most = np.searchsorted(np.cumsum(squares), 0.9 * squares.sum())
     return bool(most < CONCENTRATED * len(squares))
 
 
-def _is_periodic(problem: Problem) -> bool:
-    axes = {condition.axis for condition in problem.stated if isinstance(condition, Periodic)}
-    return not problem.layout.has_time and axes == set(range(problem.domain.dim))
-
-
-def _has_reentrant_corners(problem: Problem) -> bool:
-    plane = problem.domain.dim == 2 and not problem.layout.has_time
-    return plane and any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain))
+RULES = (
+    Rule("they were given", lambda search: bool(search.candidates), _try_candidates),
+    Rule("all sides are periodic", _is_periodic, _grow_fourier),
+    Rule("best where the solution is smooth", _always, _grow_polynomials),
+    Rule(
+        "polynomials converge slowly, and the domain has a re-entrant corner",
+        _has_reentrant_corners,
+        _grow_corner_functions,
+    ),
+    Rule("a layer fits the residual", _always, _grow_across_a_layer),
+    Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
+    Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),
+    Rule("nothing else has converged", _always, grow_networks),
+)
+"""The rules of the default policy, in the order in which they apply."""

@@ -5,7 +5,6 @@ tells it: a residual r in a box of radius ρ stands for an error of about ρᵏ 
 """
 
 import heapq
-from dataclasses import replace
 from itertools import count, product
 
 import numpy as np
@@ -13,8 +12,6 @@ from jaxtyping import Float
 
 from pdofm._types import Points, Vector
 from pdofm.adaptive.search import Search
-from pdofm.discrete.assemble import entries, left_values
-from pdofm.discrete.right import right_values
 from pdofm.domain import Box
 from pdofm.features import OVERLAP, Chebyshev, Features, PartitionOfUnity
 from pdofm.numerics.sampling import unit_points
@@ -24,16 +21,17 @@ DEGREES = {1: 16, 2: 10, 3: 6}
 """Degree of the polynomials in each box, by dimension."""
 
 SAMPLES = 128
-"""Points that tell the residual in a box."""
+"""Points at which the residual in a box is evaluated."""
 
 LEVELS = 2
-"""So often a box may be split between two solutions, on the word of the coarser one."""
+"""How often a box may be split between two solutions: the residual of the coarser one says no more."""
 
 LESS = 1 / 16
-"""What is left of a box's share in its halves, if nothing better is known."""
+"""The assumed ratio of a half's share of the error after a split to its share before: fourth order in the size."""
 
 UNEVEN = 4.0
-"""A box is split along the axis whose halves differ most, if by this factor, else along its longest side."""
+"""A box is split along the axis whose halves differ most if they differ this many times more than those along its
+longest side, else along its longest side."""
 
 
 class _Box:
@@ -123,11 +121,8 @@ class Refinement:
         for center, radius in zip(self.centers, self.radii, strict=True):
             points = center + radius * unit
             inside.append(points[problem.domain.contains(points)])
-        points, block = np.concatenate(inside), self.search.in_between[0]
-        block = replace(block, points=points, normals=np.zeros((len(points), block.normals.shape[1])))
-        right = right_values(problem.layout, block, entries(problem.layout, block))
-        left = left_values(problem.layout, solution.features, block, solution.coefficients)
-        squares = np.split(np.sum((left - right) ** 2, axis=1), np.cumsum([len(each) for each in inside])[:-1])
+        residual = self.search.verifier.residual_at(solution, np.concatenate(inside))
+        squares = np.split(np.sum(residual**2, axis=1), np.cumsum([len(each) for each in inside])[:-1])
         return [_Box(*each, self.order) for each in zip(self.centers, self.radii, inside, squares, strict=True)]
 
 

@@ -91,7 +91,7 @@ def _run(method: str, seed: int) -> Measured:
             steps=STEPS,
             points=1000,
             boundary_points=2,
-            tolerance=0.0,
+            tol=0.0,
             optimiser=optax.adam(optax.cosine_decay_schedule(0.1, STEPS)),
             key=seed,
         )

@@ -118,7 +118,7 @@ def _pretrained(problem: pf.Problem, method: str, size: int, seed: int, **option
 def pretrain(problem: pf.Problem, network: pf.Features, *, progress: bool = False, **options: Any) -> pf.Trained:
     """Pretraining that, when it is interrupted, ends the experiment, too: half-trained features are no result."""
     trained = pf.pretrain(problem, network, progress=progress, **options)
-    if trained.reason.startswith("interrupted"):
+    if trained.verdict.status is pf.Status.INTERRUPTED:
         raise KeyboardInterrupt
     return trained
 

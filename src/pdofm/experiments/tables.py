@@ -114,7 +114,7 @@ def _run_variational(setup: Setup, seed: int) -> Measured:
 
     loss = pf.losses.Variational(energy)
     # An energy has no smallest value that is known beforehand: no early stop.
-    trained = setup.trained(problem, "PD-OFM", PAPER, seed, physics=loss, tolerance=0.0, steps=300)
+    trained = setup.trained(problem, "PD-OFM", PAPER, seed, physics=loss, tol=0.0, steps=300)
     return _measured(setup.solve(problem, trained.features, seed), seed)
 
 

@@ -21,6 +21,7 @@ from pdofm._types import Points
 from pdofm.discrete.assemble import System
 from pdofm.discrete.evaluate import evaluate_all
 from pdofm.features import Features
+from pdofm.numerics.distance import distance, relative_sizes
 from pdofm.numerics.lstsq import EPSILON, Factorization
 from pdofm.solving.methods import Outcome
 
@@ -29,21 +30,14 @@ NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 
 SLOWEST_RATE = 0.25
 
-VANISHING = 1e-6
-"""A component below this fraction of all of them counts as zero."""
-
-UNSEEN = 1e-4
-"""A solution is not unique if more of a random function than this has no effect. Rounding and a large `rcond` are below
-1e-5 where solutions have digits at all, functions that are free above 1e-3."""
-
 UNRESOLVED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
 
 FREE_POINTS = 256
-"""Points at which it is looked at what the system does not see."""
+"""Points at which a random function is compared with its part that the system does not see."""
 
 NEGLIGIBLE = 1e-9
-"""Where the condition number times rounding is below this, nothing is left undetermined."""
+"""Condition number times rounding below which a full-rank system is known to leave nothing undetermined."""
 
 
 def estimate_error(features: Features, outcome: Outcome, system: System, points: Points) -> float:
@@ -55,14 +49,9 @@ def estimate_error(features: Features, outcome: Outcome, system: System, points:
         kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
         coarse[fraction] = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
     fine_values, *coarse_values = evaluate_all(features, np.stack([c, *coarse.values()]), points)
-    sizes = np.maximum(np.linalg.norm(fine_values, axis=0), np.finfo(float).tiny)
-    # A component that vanishes has no relative error of its own: it is measured against all of them.
-    sizes = np.where(sizes < VANISHING * np.linalg.norm(fine_values), np.linalg.norm(fine_values), sizes)
     distances, calibrated = {}, []
     for (fraction, coefficients), values in zip(coarse.items(), coarse_values, strict=True):
-        # In a system the component that moved most counts, as in Solution.errors.
-        moved = np.linalg.norm(values - fine_values, axis=0) / sizes
-        distances[fraction] = float(np.max(moved))
+        distances[fraction] = distance(values, fine_values)
         if fraction in CALIBRATING:
             residual = float(np.linalg.norm(system.b - system.A @ (coefficients - c).reshape(-1)))
             calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
@@ -86,8 +75,7 @@ def undetermined(features: Features, factored: Factorization, points: Points) ->
     unseen = some - factored.finish(factored.multiply(some))
     functions = np.stack([some, unseen, np.zeros(size)]).reshape(3, features.size, -1)
     whole, part, origin = evaluate_all(features, functions, points[:FREE_POINTS])
-    sizes = np.maximum(np.linalg.norm(whole - origin, axis=0), np.finfo(float).tiny)
-    return float(np.max(np.linalg.norm(part - origin, axis=0) / sizes))
+    return float(np.max(relative_sizes(part - origin, whole - origin)))
 
 
 def _slow_error(distances: dict[float, float]) -> float:

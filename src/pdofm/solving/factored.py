@@ -26,10 +26,11 @@ from pdofm.features import Features
 from pdofm.numerics.lstsq import Factorization, LeastSquares
 from pdofm.numerics.sampling import spread
 from pdofm.problem.problem import Problem
-from pdofm.solving.estimate import UNSEEN, undetermined
-from pdofm.solving.fit import ACCEPTABLE, NOT_DETERMINED, Clock, advice
+from pdofm.solving.estimate import undetermined
+from pdofm.solving.fit import Clock, gathered
 from pdofm.solving.methods import DIRECT
 from pdofm.solving.solution import Solutions
+from pdofm.solving.verdict import ACCEPTABLE, Verdict, is_accurate, judge, remedy_for
 
 BLOCK_BYTES = 2**22
 """Right-hand sides are solved in blocks of about this size, but at least `LEAST_BLOCK` at once."""
@@ -66,12 +67,14 @@ class Solver:
         points: the collocation points (n, d) of the equation and of every condition, by name; arrays of data belong to
             them. `normals` has the outward normals of the conditions on parts of the boundary.
         stats: rows, features, rank, condition and seconds per phase.
+        verdict: whether the problem determines its solutions.
     """
 
     discretisation: Discretisation
     system: System
     factorization: Factorization
     stats: FactorStats
+    verdict: Verdict
 
     @property
     def problem(self) -> Problem:
@@ -176,11 +179,10 @@ class Solver:
         if not self.discretisation.is_affine:
             largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
             _check_linear(self.discretisation, largest)
-        determined = self.stats.undetermined <= UNSEEN
-        converged = (residuals <= ACCEPTABLE) & determined
+        converged = is_accurate(residuals) & self.verdict.converged
         many = Solutions(self.problem, self.features, shaped, residuals, held_out, converged)
-        if determined:  # else `factor` has said so
-            _warn(many, advice(self.discretisation))
+        if self.verdict.converged:  # else `factor` has said so
+            _warn(many, remedy_for(self.verdict.evidence))
         return many
 
     def __repr__(self) -> str:
@@ -350,13 +352,11 @@ def factor(
         seconds=clock.seconds,
         undetermined=undetermined(discretisation.features, factorization, discretisation.blocks[0].points),
     )
-    if stats.undetermined > UNSEEN:
-        warnings.warn(
-            f"Solutions of {problem.name!r} are {NOT_DETERMINED}; {advice(discretisation, free=stats.undetermined)}.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return Solver(discretisation, system, factorization, stats)
+    verdict = judge(gathered(discretisation, stats.undetermined))
+    if not verdict.converged:
+        message = f"The factored problem {problem.name!r} has no definite solutions: {verdict.reason}."
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return Solver(discretisation, system, factorization, stats, verdict)
 
 
 def _check_linear(discretisation: Discretisation, step: Coefficients | None = None) -> None:

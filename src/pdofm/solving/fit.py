@@ -14,24 +14,10 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.errors import NonlinearError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
-from pdofm.solving.estimate import UNSEEN, estimate_error, undetermined
-from pdofm.solving.methods import Linear, Method, Newton, Outcome
+from pdofm.solving.estimate import estimate_error, undetermined
+from pdofm.solving.methods import Linear, Method, Newton
 from pdofm.solving.solution import Residual, Solution, Stats
-
-ACCEPTABLE = 1e-2
-"""Without a tolerance a solution counts as converged if its estimated relative error is below this: two digits."""
-
-
-ROUNDING = 1e-15
-"""No tolerance below this can be met in float64."""
-
-VIOLATED = 0.05
-"""A term whose (scaled) residual at points that were not fitted exceeds this fraction of all data is not solved."""
-
-NOT_DETERMINED = "not determined: there are functions that neither the equation nor the conditions see at the points"
-
-SATISFIED = 1e-8
-"""Below this fraction of all data nothing is violated."""
+from pdofm.solving.verdict import NOT_UNIQUE, Evidence, judge
 
 
 def fit(
@@ -46,8 +32,10 @@ def fit(
     key: Key = 0,
     memory: Memory | None = None,
 ) -> Solution:
-    """What `solve` does for given features; never warns, the solution says whether it has converged. `memory` is what
-    is known from solving the same problem before."""
+    """Solve a problem in given features, without warnings: the verdict of the solution says whether it converged.
+
+    The arguments are those of `solve`; `memory` holds what is known from solving the same problem before.
+    """
     clock = Clock()
     with clock("points"):
         discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
@@ -70,7 +58,7 @@ def fit(
         )
         estimate = estimate_error(features, outcome, unseen, held_out[0].points)
         free = undetermined(features, outcome.factorization, held_out[0].points)
-        estimate = max(estimate, free if free <= UNSEEN else 1.0)
+        estimate = max(estimate, free if free <= NOT_UNIQUE else 1.0)
     residuals = {
         name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
         for name, rows in outcome.rows.items()
@@ -85,58 +73,22 @@ def fit(
         held_out=_rms(unseen.b),
         seconds=clock.seconds,
         steps=outcome.steps,
-        finished=outcome.converged,
         undetermined=free,
     )
     data = _rms(unseen.scales * unseen.right)
-    violated = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
-    remedy = advice(discretisation, estimate, max(violated.values()), free)
-    converged, reason = _judge(outcome, estimate, violated, free, tol, remedy)
-    return Solution(problem, features, outcome.coefficients, estimate, converged, reason, stats)
+    violations = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
+    evidence = replace(
+        gathered(discretisation, free), tol=tol, iteration=outcome.verdict, estimate=estimate, violations=violations
+    )
+    return Solution(problem, features, outcome.coefficients, estimate, judge(evidence), stats)
 
 
-def advice(discretisation: Discretisation, estimate: float = 0.0, violated: float = 1.0, free: float = 0.0) -> str:
-    """What to change where the answer is not good enough: points, if there are fewer than usual, else features, and
-    the problem itself where nothing is solved, or where all is satisfied and the answer still uncertain."""
+def gathered(discretisation: Discretisation, free: float) -> Evidence:
+    """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
+    is unique, from the fraction `free` of a random function that the problem does not see."""
     usual, _ = default_counts(discretisation.problem, discretisation.features.size)
     inside = len(discretisation.blocks[0].points)
-    if inside < usual / 2:
-        return (
-            f"use more points: {inside} inside for {discretisation.features.size} features, usual are {usual} (points=)"
-        )
-    if free > UNSEEN:
-        return "add a condition, such as a value at a point, or points"
-    if estimate <= ACCEPTABLE:
-        return "use more features"
-    if violated < SATISFIED:
-        return "yet all that the problem asks for is satisfied: it leaves the solution undetermined, add a condition"
-    return "use more features, unless the conditions contradict each other or leave the solution undetermined"
-
-
-def _judge(
-    outcome: Outcome, estimate: float, violated: dict[str, float], free: float, tol: float | None, remedy: str
-) -> tuple[bool, str]:
-    accepted = ACCEPTABLE if tol is None else tol
-    if not outcome.converged:
-        return False, outcome.reason
-    if free > UNSEEN:
-        return False, f"it is {NOT_DETERMINED}; {remedy}"
-    if accepted < ROUNDING < estimate:
-        return False, (
-            f"the estimated relative error is {estimate:.1e}; {accepted:g} is beyond what rounding allows in float64"
-        )
-    if not estimate <= accepted:
-        return (
-            False,
-            f"the estimated relative error {estimate:.1e} is above {accepted:g}; {remedy}",
-        )
-    worst = max(violated, key=lambda name: violated[name])
-    if violated[worst] > VIOLATED:
-        return False, (
-            f"{worst!r} is violated at points that were not fitted, by {violated[worst]:.0%} of the data; conditions "
-            "may contradict each other, or points or features are too few"
-        )
-    return True, outcome.reason
+    return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)
 
 
 def _rms(values: np.ndarray) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
+from pdofm.deprecation import renamed
 from pdofm.discrete.assemble import System, left_values, residuals
 from pdofm.discrete.collocate import Block, thinned, with_equation
 from pdofm.discrete.direct import Coefficients
@@ -21,15 +22,20 @@ from pdofm.discrete.evaluate import feature_values
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
+from pdofm.solving.verdict import Status, Verdict, judge_iteration
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """What a method found, and how it went.
 
-    `factorization` is that of the last matrix and `projected` the projected right-hand side; `residual` is left minus
-    right side at the fitted points, with `rows` telling which entries belong to which term. `unseen` is the system at
-    the points that are held out, if it is known: its sides at the coefficients, its matrix that of the factorization.
+    Attributes:
+        factorization: that of the last matrix.
+        projected: the projected right-hand side.
+        residual: left minus right side at the fitted points; `rows` tells which entries belong to which term.
+        verdict: how the iteration ended; None if there was none.
+        unseen: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
+            the factorization.
     """
 
     coefficients: Coefficients
@@ -37,8 +43,7 @@ class Outcome:
     projected: np.ndarray
     residual: np.ndarray
     rows: dict[str, slice]
-    converged: bool
-    reason: str
+    verdict: Verdict | None = None
     steps: list[dict[str, float]] = field(default_factory=list)
     unseen: System | None = None
 
@@ -89,7 +94,7 @@ class Linear(Method):
         residual = residuals(discretisation.problem.layout, discretisation.features, discretisation.blocks, system, c)
         _refuse(discretisation, discretisation.nonlinear_terms(c))
         unseen = None if system.unseen is None else system.unseen.moved(c)
-        return Outcome(c, factorization, projected, residual, system.rows, True, "one linear solve", unseen=unseen)
+        return Outcome(c, factorization, projected, residual, system.rows, unseen=unseen)
 
 
 def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
@@ -101,12 +106,13 @@ def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
         )
 
 
+@renamed(rtol="tol")
 @dataclass(frozen=True)
 class Newton(Method):
     """Gauss-Newton from the linearisation by automatic differentiation, with a backtracking line search on the scaled
     residual.
 
-    Stops when a step changes the values of the unknowns by less than `rtol` relative to their size, or when the
+    Stops when a step changes the values of the unknowns by less than `tol` relative to their size, or when the
     residual no longer falls and the steps are below `stall` (the limit of the features or of rounding is reached).
     Below `keep` the factored matrix serves the next steps, too, as long as they shrink tenfold: no longer quadratic
     convergence, but steps that cost next to nothing and do not count against `max_steps`. They end in the same solution
@@ -116,7 +122,7 @@ class Newton(Method):
 
     lstsq: LeastSquares = ITERATED
     max_steps: int = 20
-    rtol: float = 1e-10
+    tol: float = 1e-10
     stall: float = 1e-6
     initial: Any = None
     keep: float = 1e-2
@@ -150,12 +156,13 @@ class Newton(Method):
     def _keeps(self, step: "_Step", system: System) -> bool:
         """Whether the matrix is good enough for the next step, if there is one at all."""
         shrinks = step.change <= min(self.keep, 0.1 * step.last_change)
-        return step.change <= self.rtol or (shrinks and system.folded is None)
+        return step.change <= self.tol or (shrinks and system.folded is None)
 
     def start(self, discretisation: Discretisation) -> Coefficients:
         return _start(self.initial, discretisation.zero())
 
 
+@renamed(rtol="tol")
 @dataclass(frozen=True)
 class Picard(Method):
     """Fixed-point iteration: solve the linear problem ``operator(u, w, x) = source`` with w the last iterate, again and
@@ -169,7 +176,7 @@ class Picard(Method):
     operator: Callable[..., Any] | None = None
     lstsq: LeastSquares = ITERATED
     max_steps: int = 50
-    rtol: float = 1e-10
+    tol: float = 1e-10
     stall: float = 1e-6
     memory: int = 10
     initial: Any = None
@@ -291,39 +298,21 @@ def _iterate(
             system, kept = discretisation.system(c), None
             continue
         if moved is None:
-            reason = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
-            residual = system.left - system.right
-            return Outcome(c, factorization, projected, residual, system.rows, False, reason, steps, system.unseen)
+            message = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
+            verdict = Verdict(Status.STUCK, message)
+            break
         c, system, keeps = moved
         kept = factorization if keeps else None
         values = step.target_values if c is target else discretisation.values(c)
         change = _relative_change(step.start_values, values)
         steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
-        verdict = _verdict(method, steps, merit, is_last=factored >= method.max_steps and kept is None)
+        is_last = factored >= method.max_steps and kept is None
+        verdict = judge_iteration(steps, merit, method.tol, method.stall, method.max_steps if is_last else None)
         if verdict is not None:
-            converged, reason = verdict
-            residual = system.left - system.right
-            return Outcome(c, factorization, projected, residual, system.rows, converged, reason, steps, system.unseen)
+            break
+    residual = system.left - system.right
+    return Outcome(c, factorization, projected, residual, system.rows, verdict, steps, system.unseen)
 
 
 def _relative_change(old: np.ndarray, new: np.ndarray) -> float:
     return float(np.linalg.norm(new - old) / max(np.linalg.norm(new), np.finfo(float).tiny))
-
-
-def _verdict(
-    method: Newton | Picard, steps: list[dict[str, float]], merit: float, *, is_last: bool
-) -> tuple[bool, str] | None:
-    """Whether to stop: (converged, why), or None to go on. `merit` is the residual before the last step."""
-    change, residual = steps[-1]["change"], steps[-1]["residual"]
-    if not np.isfinite(residual) or not np.isfinite(change):
-        return False, "the iteration diverged: the residual is no longer finite"
-    if change <= method.rtol:
-        return True, f"the last step is below rtol = {method.rtol:g}"
-    if change <= method.stall and residual > 0.9 * merit:
-        return True, f"the residual no longer falls and the last step, {change:.0e}, is below stall = {method.stall:g}"
-    if is_last:
-        return (
-            False,
-            f"{method.max_steps} steps did not suffice, the last of which moved the solution by {change:.0e}",
-        )
-    return None

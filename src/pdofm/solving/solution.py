@@ -15,8 +15,10 @@ from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.errors import ProblemError
 from pdofm.features import Features
-from pdofm.metrics import max_error, relative_l2
+from pdofm.metrics import max_error
+from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
+from pdofm.solving.verdict import Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
 
@@ -45,9 +47,9 @@ class Stats:
 
     `held_out` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
-    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method, `finished` says
-    whether that has reached its own goal. `undetermined` is the part of a random function that has no effect on the
-    equation and the conditions: rounding, if the solution is unique.
+    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
+    the part of a random function that has no effect on the equation and the conditions: rounding, if the solution is
+    unique.
     """
 
     rows: int
@@ -59,7 +61,6 @@ class Stats:
     held_out: float
     seconds: dict[str, float]
     steps: list[dict[str, float]]
-    finished: bool = True
     undetermined: float = 0.0
 
 
@@ -127,17 +128,27 @@ class Solution(Expansion):
 
     Attributes:
         error_estimate: estimated relative L2 error, known without an exact solution (see `pdofm.solving.estimate`).
-        converged: False where the iteration did not converge or the estimate misses the tolerance; `reason` says which.
+        verdict: whether the solution counts as converged, why or why not, and what to do; `converged` and `reason` are
+            views of it.
         space: the name of the space that was found, if a tolerance was asked for without features.
         attempts: the spaces that were tried for it.
     """
 
     error_estimate: float
-    converged: bool
-    reason: str
+    verdict: Verdict
     stats: Stats
     space: str = ""
     attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solution is what was asked for."""
+        return self.verdict.converged
+
+    @property
+    def reason(self) -> str:
+        """Why it converged, or why not and what to do."""
+        return self.verdict.reason
 
     @property
     def search(self) -> str:
@@ -159,16 +170,8 @@ class Solution(Expansion):
         count = TEST_POINTS.get(problem.domain.dim, 4096)
         z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
         truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
-        each = {}
-        for i, name in enumerate(problem.layout.component_names):
-            # A component that vanishes has no relative error of its own: it is measured against all of them.
-            vanishes = not truth[:, i].any() and truth.any()
-            relative = (
-                float(np.linalg.norm(found[:, i]) / np.linalg.norm(truth))
-                if vanishes
-                else relative_l2(found[:, i], truth[:, i])
-            )
-            each[name] = Errors(relative, max_error(found[:, i], truth[:, i]))
+        relative, names = relative_sizes(found - truth, truth), problem.layout.component_names
+        each = {name: Errors(float(relative[i]), max_error(found[:, i], truth[:, i])) for i, name in enumerate(names)}
         return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
 
     def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:

@@ -7,48 +7,46 @@ over the weights of the network and its output layer c, by stochastic gradients.
 """
 
 import dataclasses
-import hashlib
-import json
 import sys
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import Array
 
 from pdofm._types import Key
-from pdofm.calculus.terms import Layout, LeftSide
-from pdofm.discrete.assemble import entries
+from pdofm.deprecation import renamed
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import collocate
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import evaluate
-from pdofm.discrete.right import right_values
-from pdofm.domain import Part
 from pdofm.errors import ConvergenceWarning, FeaturesError, unknown_name
 from pdofm.features import Features
+from pdofm.numerics.distance import distance
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
-from pdofm.solving.fit import ACCEPTABLE, fit
+from pdofm.solving.fit import fit
 from pdofm.solving.solution import Solution
-from pdofm.training.losses import Batch, Loss, Orthogonality, Projected, Samples, physics_of
+from pdofm.solving.verdict import Evidence, Status, Verdict, judge, judge_training
+from pdofm.training.checkpoint import fingerprint, resume, write
+from pdofm.training.loop import BROKEN, GOING, SMALL, Recipe, State, cast, draw, train, trainable_mask
+from pdofm.training.losses import Loss, Orthogonality, Projected, Samples, physics_of
 
 CHUNK = 20
 """Steps that are compiled into one loop; between chunks come progress, callbacks, checkpoints and interrupts."""
 
+ADAM = optax.adam(1e-4)
+"""The default optimiser: one object, so that runs share their compiled steps."""
 
-ADAM = optax.adam(1e-4)  # one object, so that runs share their compiled steps
+COMPARED_POINTS = 2048
+"""Points at which the network's own solution is compared with the one by least squares."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +58,18 @@ class Trained:
         coefficients: the output layer that was trained along, (m, C): with it the features are the network's own
             solution, see `network_solution`.
         history: a list per recorded quantity: "loss", "physics", "orthogonality", one entry per step.
-        reason: why the training ended.
+        verdict: how the training ended; `reason` is a view of it.
     """
 
     features: Features
     coefficients: np.ndarray
     history: dict[str, list[float]]
-    reason: str
+    verdict: Verdict
+
+    @property
+    def reason(self) -> str:
+        """Why the training ended."""
+        return self.verdict.message
 
     def __repr__(self) -> str:
         loss = self.history["loss"]
@@ -80,27 +83,19 @@ class Trained:
         the truth.
         """
         better = fit(problem, self.features)
-        points = problem.domain.sample(2048)
+        points = problem.domain.sample(COMPARED_POINTS)
         own, reference = (evaluate(self.features, c, points) for c in (self.coefficients, better.coefficients))
-        sizes = np.maximum(np.linalg.norm(reference, axis=0), np.finfo(float).tiny)
-        distance = float(np.max(np.linalg.norm(own - reference, axis=0) / sizes))
-        accurate = distance <= ACCEPTABLE
-        reason = "output layer as trained" if accurate else f"the trained output layer is off by {distance:.1e}"
-        return dataclasses.replace(
-            better, coefficients=self.coefficients, error_estimate=distance, converged=accurate, reason=reason
+        estimate = distance(own, reference)
+        trained = Verdict(Status.CONVERGED, "output layer as trained")
+        verdict = judge(
+            Evidence(iteration=trained, estimate=estimate),
+            "use solve() with the trained features, which finds better coefficients than the trained output layer",
         )
+        return dataclasses.replace(better, coefficients=self.coefficients, error_estimate=estimate, verdict=verdict)
 
 
-class _State(eqx.Module):
-    """All that a training run carries from step to step."""
-
-    parameters: Any  # (trainable arrays of the features, coefficients)
-    optimiser: Any
-    step: Array
-    first: Array  # the physics loss at the first step
-    stopped: Array  # 0 going on, 1 the loss is small enough, 2 the loss is no longer finite
-
-
+# The signature and its documentation take more lines than a function should have; the work is done in `_Run`.
+@renamed(tolerance="tol")
 def pretrain(
     problem: Problem,
     features: Features,
@@ -109,7 +104,7 @@ def pretrain(
     physics: str | Loss = "residual",
     penalty: Loss | None = None,
     steps: int = 200,
-    tolerance: float = 1e-3,
+    tol: float = 1e-3,
     points: int = 1024,
     boundary_points: int = 128,
     resample: bool = True,
@@ -131,7 +126,7 @@ def pretrain(
             `losses.Supervised(function)`, `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
         penalty: what is weighted by λ, by default `losses.Orthogonality()`, the Frobenius norm of UᵀU - I.
         steps: most steps.
-        tolerance: stop when the physics loss falls below this fraction of its first value, if that is positive; 0 never
+        tol: stop when the physics loss falls below this fraction of its first value, if that is positive; 0 never
             stops early.
         points, boundary_points: points per step inside and on all conditions together.
         resample: new points in every step; False keeps the first ones.
@@ -147,21 +142,151 @@ def pretrain(
         progress: show a progress bar if standard error is a terminal.
 
     A loss that is no longer finite stops the training with a warning, and a keyboard interrupt stops it quietly; both
-    return the last good features, and `reason` says so.
+    return the last good features, and the verdict says so.
     """
-    if precision not in ("float32", "float64"):
-        raise unknown_name("precision", precision, ("float32", "float64"))
+    check_problem("pretrain", problem)
+    _check_features(problem, features)
+    _check_settings(precision, orthogonality, steps, points)
+    optimiser = ADAM if optimiser is None else optimiser
+    _check_optimiser(optimiser, resample)
+    recipe = Recipe(
+        physics_of(physics),
+        Orthogonality() if penalty is None else penalty,
+        float(orthogonality),
+        optimiser,
+        float(tol),
+        tuple((term.name, term.lhs) for term in problem.terms),
+        problem.layout,
+    )
+    run = _Run(problem, features, recipe, steps, (points, boundary_points), resample, precision, key)
+    if checkpoint is not None:
+        run.resume(Path(checkpoint))
+    verdict = run.finish(record or {}, progress)
+    if verdict.status is Status.DIVERGED:
+        warnings.warn(f"Pretraining stopped: {verdict.reason}.", ConvergenceWarning, stacklevel=2)
+    return Trained(run.features, np.asarray(run.state.parameters[1], dtype=np.float64), run.history, verdict)
+
+
+class _Run:
+    """A training run: its recipe, where it stands, and the points that it draws."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        features: Features,
+        recipe: Recipe,
+        steps: int,
+        counts: tuple[int, int],
+        resample: bool,
+        precision: str,
+        key: Key,
+    ):
+        self.problem, self.recipe, self.steps, self.counts = problem, recipe, steps, counts
+        self.dtype = jnp.dtype(precision)
+        seeds = [int(seed) for seed in generator(key).integers(2**31, size=2)]
+        self.seed = seeds[1]
+        output = np.random.default_rng(seeds[0]).standard_normal((features.size, problem.layout.components))
+        trainable, self.rest = eqx.partition(features, trainable_mask(features))
+        parameters = cast((trainable, output * np.sqrt(2 / sum(output.shape))), self.dtype)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes types
+            moments = recipe.optimiser.init(parameters)
+        zero = jnp.zeros((), jnp.int32)
+        self.state = State(parameters, moments, zero, jnp.zeros((), self.dtype), zero)
+        self.history: dict[str, list[float]] = {}
+        self.fixed = None if resample else self.draw(1, self.seed)
+        self.checkpoint: Path | None = None
+        self.settings = {
+            "steps": steps,
+            "seeds": seeds,
+            "points": list(counts),
+            "precision": precision,
+            "resample": resample,
+            "orthogonality": recipe.orthogonality,
+            "tol": recipe.tol,
+            "start": fingerprint(problem, features),
+        }
+        if isinstance(recipe.physics, Projected):
+            samples = self.draw(1, self.seed).values()
+            rows, has_data = sum(each.right.size for each in samples), any(bool(jnp.any(s.right)) for s in samples)
+            recipe.physics.check(precision, _nonlinear(problem, features), rows, output.size, has_data)
+
+    def resume(self, path: Path) -> None:
+        """Go on from a checkpoint, if there is one, and write to it from now on."""
+        self.checkpoint = path
+        self.state, self.history = resume(path, self.state, self.settings)
+
+    def draw(self, count: int, seed: int) -> dict[str, Samples]:
+        """Points for `count` steps."""
+        return draw(self.problem, *self.counts, count, seed, self.dtype)
+
+    @property
+    def features(self) -> Features:
+        """The features as they are now, in float64."""
+        return eqx.combine(cast(self.state.parameters[0], jnp.dtype(float)), self.rest)
+
+    @property
+    def done(self) -> int:
+        """The number of steps done."""
+        return int(self.state.step)
+
+    def finish(self, record: Mapping[str, Callable[[Features], float]], progress: bool) -> Verdict:
+        """Train until all steps are done, the loss is small enough or broken, or the user interrupts."""
+        interrupted = False
+        with _bar(self.steps, progress) as show:
+            try:
+                while self.done < self.steps and int(self.state.stopped) == GOING:
+                    self._advance(record)
+                    if self.checkpoint is not None:
+                        write(self.checkpoint, self.state, self.history, self.settings)
+                    show(self.done, self.history["loss"][-1] if self.history["loss"] else float("nan"))
+            except KeyboardInterrupt:
+                interrupted = True
+        stopped = int(self.state.stopped)
+        return judge_training(
+            self.done,
+            self.steps,
+            self.recipe.tol,
+            interrupted=interrupted,
+            is_small=stopped == SMALL,
+            is_finite=stopped != BROKEN,
+        )
+
+    def _advance(self, record: Mapping[str, Callable[[Features], float]]) -> None:
+        """Some steps in one compiled loop."""
+        done = self.done
+        count = min(CHUNK, self.steps - done)
+        is_fixed = self.fixed is not None
+        samples = self.fixed if is_fixed else self.draw(count, self.seed + done)
+        trained = train(self.recipe, count, is_fixed, cast(self.rest, self.dtype), self.state, samples)
+        # An interrupt comes where the steps are waited for: what they changed is taken after that, at once.
+        self.state, losses = jax.block_until_ready(trained)
+        for name, values in losses.items():
+            taken = np.asarray(values, dtype=np.float64)[: self.done - done]
+            self.history.setdefault(name, []).extend(taken.tolist())
+        for name, measure in record.items():
+            self.history.setdefault(name, []).append(float(measure(self.features)))
+
+
+def _check_features(problem: Problem, features: Features) -> None:
     if not isinstance(features, Features):
         raise FeaturesError(
             f"pretrain() takes features to start from, such as NetworkFeatures(problem.domain, 500); got "
             f"{type(features).__name__}."
         )
-    check_problem("pretrain", problem)
     check_fit(problem, features)
-    loss = physics_of(physics)
+
+
+def _check_settings(precision: str, orthogonality: float, steps: int, points: int) -> None:
+    if precision not in ("float32", "float64"):
+        raise unknown_name("precision", precision, ("float32", "float64"))
     if not orthogonality >= 0:
         raise FeaturesError(f"orthogonality is the weight of a penalty and must not be negative; got {orthogonality}.")
-    if optimiser is not None and not isinstance(optimiser, optax.GradientTransformation):
+    if not isinstance(steps, int | np.integer) or steps < 1 or points < 1:
+        raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
+
+
+def _check_optimiser(optimiser: optax.GradientTransformation, resample: bool) -> None:
+    if not isinstance(optimiser, optax.GradientTransformation):
         raise FeaturesError(
             f"optimiser must be one of optax, such as optax.adam(1e-3); got {type(optimiser).__name__}."
         )
@@ -170,75 +295,9 @@ def pretrain(
             "This optimiser searches along a line and compares losses of several steps, which needs the same points in "
             "all of them. Use resample=False."
         )
-    if not isinstance(steps, int | np.integer) or steps < 1 or points < 1:
-        raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
-    dtype = jnp.dtype(precision)
-    seeds = [int(seed) for seed in generator(key).integers(2**31, size=2)]
-    output = np.random.default_rng(seeds[0]).standard_normal((features.size, problem.layout.components))
-    trainable, rest = eqx.partition(features, _trainable(features))
-    parameters = _cast((trainable, output * np.sqrt(2 / sum(output.shape))), dtype)
-    optimiser = ADAM if optimiser is None else optimiser
-    recipe = _Recipe(
-        loss,
-        Orthogonality() if penalty is None else penalty,
-        float(orthogonality),
-        optimiser,
-        float(tolerance),
-        tuple((term.name, term.lhs) for term in problem.terms),
-        problem.layout,
-    )
-    with jax.numpy_dtype_promotion("standard"):  # optax mixes types
-        moments = optimiser.init(parameters)
-    zero = jnp.zeros((), jnp.int32)
-    state, history = _State(parameters, moments, zero, jnp.zeros((), dtype), zero), {}
-    settings = {"steps": steps, "seeds": seeds, "points": [points, boundary_points], "precision": precision}
-    settings |= {"resample": resample, "orthogonality": orthogonality, "tolerance": tolerance}
-    settings["start"] = _fingerprint(problem, features)
-    if checkpoint is not None:
-        state, history = _resumed(Path(checkpoint), state, settings)
-
-    def draw(count: int, seed: int) -> dict[str, Samples]:
-        return _draw(problem, points, boundary_points, count, seed, dtype)
-
-    if isinstance(loss, Projected):
-        terms = draw(1, seeds[1]).values()
-        rows, has_data = sum(term.right.size for term in terms), any(bool(jnp.any(term.right)) for term in terms)
-        loss.check(precision, _nonlinear(problem, features), rows, output.size, has_data)
-
-    def features_now() -> Features:
-        return eqx.combine(_cast(state.parameters[0], jnp.dtype(float)), rest)
-
-    fixed = None if resample else draw(1, seeds[1])
-    rest_cast, reason = _cast(rest, dtype), f"all {steps} steps done"
-    with _bar(steps, progress) as show:
-        try:
-            while int(state.step) < steps and int(state.stopped) == GOING:
-                done = int(state.step)
-                count = min(CHUNK, steps - done)
-                samples = draw(count, seeds[1] + done) if fixed is None else fixed
-                trained = _train(recipe, count, fixed is not None, rest_cast, state, samples)
-                # An interrupt comes where the steps are waited for: what they changed is taken after that, at once.
-                state, losses = jax.block_until_ready(trained)
-                for name, values in losses.items():
-                    taken = np.asarray(values, dtype=np.float64)[: int(state.step) - done]
-                    history.setdefault(name, []).extend(taken.tolist())
-                for name, measure in (record or {}).items():
-                    history.setdefault(name, []).append(float(measure(features_now())))
-                if checkpoint is not None:
-                    _write(Path(checkpoint), state, history, settings)
-                show(int(state.step), history["loss"][-1] if history["loss"] else float("nan"))
-        except KeyboardInterrupt:
-            reason = f"interrupted after {int(state.step)} of {steps} steps"
-    if int(state.stopped) == SMALL:
-        reason = f"the physics loss fell below {tolerance:g} of its first value after {int(state.step)} steps"
-    if int(state.stopped) == BROKEN:
-        reason = f"the loss is no longer finite after {int(state.step)} steps; the features are those before"
-        message = f"Pretraining stopped: {reason}. Use a smaller step size, or precision='float64'."
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return Trained(features_now(), np.asarray(state.parameters[1], dtype=np.float64), history, reason)
 
 
-def _searches_a_line(optimiser: optax.GradientTransformation | None) -> bool:
+def _searches_a_line(optimiser: optax.GradientTransformation) -> bool:
     """Whether the optimiser evaluates the loss by itself."""
     if not isinstance(optimiser, optax.GradientTransformationExtraArgs):
         return False
@@ -252,115 +311,9 @@ def _searches_a_line(optimiser: optax.GradientTransformation | None) -> bool:
     return False
 
 
-GOING, SMALL, BROKEN = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """What does not change in a run; compiled code is shared between runs with equal recipes."""
-
-    physics: Loss
-    penalty: Loss
-    orthogonality: float
-    optimiser: optax.GradientTransformation
-    tolerance: float
-    left_sides: tuple[tuple[str, LeftSide], ...]
-    layout: Layout
-
-
-def _trainable(features: Features) -> Any:
-    """A tree of booleans: which arrays are trained."""
-
-    def is_trained(path: Any, leaf: Any) -> bool:
-        owner: Any = features
-        for key in path[:-1]:
-            owner = getattr(owner, key.name) if hasattr(key, "name") else owner[key.idx]
-        return isinstance(owner, Features) and getattr(path[-1], "name", None) in owner.trained
-
-    mask = jax.tree_util.tree_map_with_path(is_trained, features)
-    if not any(jax.tree.leaves(mask)):
-        raise FeaturesError(
-            f"{type(features).__name__} has nothing to train. Use NetworkFeatures, or RandomFeatures, or a combination "
-            "with one of them."
-        )
-    return mask
-
-
 def _nonlinear(problem: Problem, features: Features) -> list[str]:
     """The terms that are not linear in the unknown."""
     return Discretisation(problem, features, collocate(problem, 64, 64, features=features)).nonlinear_terms()
-
-
-def _cast(tree: Any, dtype: Any) -> Any:
-    """The tree with its real arrays in another precision."""
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf, dtype) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else leaf, tree
-    )
-
-
-def _draw(problem: Problem, interior: int, boundary: int, count: int, seed: int, dtype: Any) -> dict[str, Samples]:
-    """Random points for `count` steps: every array has that leading axis."""
-    rng = np.random.default_rng(seed)
-    samples = {}
-    for block in collocate(problem, count * interior, max(count * boundary, 1), sampling="random", key=seed):
-        right = right_values(problem.layout, block, entries(problem.layout, block))
-        arrays = (block.points, block.normals, right)
-        isolated = not isinstance(block.term.on, Part | None) or (
-            block.term.on is not None and all(piece.dim == 0 for piece in block.term.on.pieces)
-        )
-        each = len(block.points) // count
-        if isolated or each == 0:  # a few points that belong to every step
-            stacked = [np.broadcast_to(array, (count, *array.shape)) for array in arrays]
-        else:
-            order = rng.permutation(len(block.points))[: each * count]
-            stacked = [array[order].reshape(count, each, array.shape[1]) for array in arrays]
-        samples[block.term.name] = Samples(*(jnp.asarray(array, dtype) for array in stacked))
-    return samples
-
-
-@partial(jax.jit, static_argnames=("recipe", "count", "fixed"))
-def _train(recipe: _Recipe, count: int, fixed: bool, rest: Any, state: _State, samples: dict[str, Samples]):
-    """`count` steps in one compiled loop; once stopped, the state no longer changes."""
-
-    def total(parameters: Any, batch: Batch):
-        trainable, coefficients = parameters
-        features = eqx.combine(trainable, rest)
-        physics = recipe.physics(features, coefficients, batch)
-        penalty = jnp.zeros_like(physics)
-        if recipe.orthogonality != 0:
-            penalty = recipe.penalty(features, coefficients, batch)
-        loss = physics + recipe.orthogonality * penalty
-        return loss, {"loss": loss, "physics": physics, "orthogonality": penalty}
-
-    def step(state: _State, drawn: dict[str, Samples]):
-        batch = Batch(drawn, recipe.left_sides, recipe.layout)
-        gradient, losses = jax.grad(total, has_aux=True)(state.parameters, batch)
-        with jax.numpy_dtype_promotion("standard"):
-            # The keywords are for optimisers that search along a line; the others ignore them.
-            updates, moments = optax.with_extra_args_support(recipe.optimiser).update(
-                *(gradient, state.optimiser, state.parameters),
-                value=losses["loss"],
-                grad=gradient,
-                value_fn=lambda parameters: total(parameters, batch)[0],
-            )
-            parameters = optax.apply_updates(state.parameters, updates)
-        finite = jnp.isfinite(losses["loss"]) & jnp.all(
-            jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(parameters)])
-        )
-        first = jnp.where(state.step == 0, losses["physics"], state.first)
-        # A fraction of the first value means nothing where that is negative: a logarithm, or an energy.
-        small = (losses["physics"] < recipe.tolerance * first) & (recipe.tolerance > 0) & (first > 0)
-        stopped = jnp.where(finite, jnp.where(small, SMALL, GOING), BROKEN).astype(state.stopped.dtype)
-        moved = _State(parameters, moments, state.step + 1, first, stopped)
-        kept = dataclasses.replace(state, stopped=stopped)
-        return jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, kept), losses
-
-    def body(state: _State, drawn: Any):
-        batch = jax.tree.map(lambda a: a[0], samples) if fixed else drawn
-        unchanged = {name: jnp.full((), jnp.nan, state.first.dtype) for name in ("loss", "physics", "orthogonality")}
-        return jax.lax.cond(state.stopped == GOING, lambda: step(state, batch), lambda: (state, unchanged))
-
-    return jax.lax.scan(body, state, None if fixed else samples, length=count)
 
 
 @contextmanager
@@ -375,46 +328,3 @@ def _bar(steps: int, wanted: bool) -> Iterator[Callable[[int, float], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("pretraining", total=steps)
         yield lambda step, loss: bar.update(task, completed=step, description=f"pretraining, loss {loss:.2e}")
-
-
-def _write(path: Path, state: _State, history: dict[str, list[float]], settings: dict[str, Any]) -> None:
-    """Write a checkpoint; a killed writer leaves the old one."""
-    arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
-    text = np.frombuffer(json.dumps({"settings": settings, "history": history}).encode(), dtype=np.uint8)
-    partial_path = path.with_name(path.name + ".part")
-    with partial_path.open("wb") as file:
-        np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
-    partial_path.replace(path)
-
-
-def _fingerprint(problem: Problem, features: Features) -> str:
-    """What the features are at the start, and what the problem asks at a few points."""
-    digest = hashlib.sha256(problem.name.encode())
-    for leaf in jax.tree.leaves(features):
-        digest.update(np.asarray(leaf).tobytes())
-    for block in collocate(problem, 16, 16):
-        digest.update(block.term.name.encode())
-        digest.update(right_values(problem.layout, block, entries(problem.layout, block)).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _resumed(path: Path, state: _State, settings: dict[str, Any]) -> tuple[_State, dict[str, list[float]]]:
-    """The state and history of a checkpoint; the given ones if there is none yet."""
-    if not path.exists():
-        return state, {}
-    leaves, structure = jax.tree.flatten(state)
-    try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            header = json.loads(file["header"].tobytes())
-            stored = [file[f"leaf{i}"] for i in range(len(leaves))]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise FeaturesError(
-            f"{str(path)!r} is not a checkpoint of pretraining ({error}). Delete it, or name another."
-        ) from error
-    if header["settings"] != settings or any(a.shape != b.shape for a, b in zip(leaves, stored, strict=True)):
-        raise FeaturesError(
-            f"The checkpoint {str(path)!r} belongs to another run (its settings are {header['settings']}, these are "
-            f"{settings}). Delete it, or name another. To train longer, go on from the features of the finished run."
-        )
-    arrays = [jnp.asarray(new, old.dtype) for new, old in zip(stored, leaves, strict=True)]
-    return jax.tree.unflatten(structure, arrays), header["history"]

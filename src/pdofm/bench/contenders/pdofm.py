@@ -70,13 +70,13 @@ def _from_coarse(problem: pf.Problem, along: int, across: int) -> Evaluate:
     begin with than to end."""
     coefficients, solution = np.zeros((0, 3)), None
     stages = ((2 * along // 7, 0.8, 1.2, 3), (4 * along // 7, 0.03, 1.2, 3), (along, 1e-5, 1.1, 2))
-    for k, rtol, points, around in stages:
+    for k, tol, points, around in stages:
         features = pf.Chebyshev(problem.domain, degree=(k, k * across // along))
         start = np.zeros((features.size, 3))
         start[: len(coefficients)] = coefficients
         solution = pf.solve(
             *(problem, features),
-            method=pf.Newton(initial=start, rtol=rtol),
+            method=pf.Newton(initial=start, tol=tol),
             points=int(points * features.size),
             boundary_points=around * (k * across // along + 1),
             sampling="clustered",

@@ -1,0 +1,58 @@
+"""The ledger of a search: what was tried, and what is left of the budget."""
+
+import math
+import time
+
+from pdofm.errors import SolveError
+from pdofm.solving.solution import Attempt
+
+
+class Ledger:
+    """Attempts in order, and a budget of features per attempt and of seconds for all of them.
+
+    Attributes:
+        attempts: what was tried.
+        max_features, max_seconds: the budget.
+    """
+
+    def __init__(self, max_features: int, max_seconds: float):
+        if max_features < 1 or not max_seconds >= 0:
+            raise SolveError(
+                f"A search needs a budget of at least one feature and no negative time; got max_features="
+                f"{max_features}, max_seconds={max_seconds}."
+            )
+        self.max_features, self.max_seconds = max_features, max_seconds
+        self.attempts: list[Attempt] = []
+        self._start = time.perf_counter()
+
+    @property
+    def time_left(self) -> float:
+        """Seconds left of the budget; negative if it is overdrawn."""
+        return self.max_seconds - (time.perf_counter() - self._start)
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether nothing new may begin; the first attempt always may."""
+        return bool(self.attempts) and self.time_left < 0
+
+    @property
+    def solved(self) -> int:
+        """The number of attempts that have a solution."""
+        return sum(attempt.rows > 0 for attempt in self.attempts)
+
+    def largest(self, space: str) -> int:
+        """The largest number of features that was tried of a space; 0 if it was not tried."""
+        return max((attempt.features for attempt in self.attempts if attempt.space == space), default=0)
+
+    def note(
+        self,
+        space: str,
+        why: str,
+        features: int,
+        start: float,
+        rows: int = 0,
+        estimate: float = math.inf,
+        change: float = math.nan,
+    ) -> None:
+        """Enter what was tried since `start`, a time of `time.perf_counter`."""
+        self.attempts.append(Attempt(space, why, features, rows, time.perf_counter() - start, estimate, change))

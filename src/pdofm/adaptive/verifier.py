@@ -1,0 +1,79 @@
+"""The verifier of a search: an answer is looked at where nothing was fitted, and compared with other answers.
+
+An error estimate alone can be fooled by a layer or a source that lies between the collocation points. So the equation
+is checked on a dense set of points, and solutions in two spaces must agree.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import Points
+from pdofm.discrete.assemble import entries, left_values
+from pdofm.discrete.collocate import Block, collocate
+from pdofm.discrete.evaluate import evaluate
+from pdofm.discrete.right import right_values
+from pdofm.problem.problem import Problem
+from pdofm.solving.solution import Solution
+
+DENSE_POINTS = 20_000
+"""Points of the dense check: in one dimension a detail of a thousandth of the interval contains about twenty."""
+
+COMPARED_POINTS = 1000
+"""Points at which solutions are compared."""
+
+
+class Verifier:
+    """The dense points of a problem, with its right side there."""
+
+    def __init__(self, problem: Problem, seed: int):
+        self.problem, self.seed = problem, seed
+        self._compared = problem.domain.sample(COMPARED_POINTS, "random", key=seed)
+        self._last: tuple[Solution, float] | None = None
+
+    def values(self, solution: Solution) -> Float[np.ndarray, "n C"]:
+        """A solution at the points at which solutions are compared."""
+        return evaluate(solution.features, solution.coefficients, self._compared)
+
+    @cached_property
+    def _dense(self) -> tuple[Block, Float[np.ndarray, "n k"]]:
+        layout = self.problem.layout
+        block = collocate(self.problem, DENSE_POINTS, 1, sampling="random", key=self.seed)[0]
+        return block, right_values(layout, block, entries(layout, block))
+
+    @property
+    def points(self) -> Points:
+        """The dense points, inside the domain."""
+        return self._dense[0].points
+
+    @property
+    def right(self) -> Float[np.ndarray, "n k"]:
+        """The right side of the equation at the dense points."""
+        return self._dense[1]
+
+    def residual(self, solution: Solution, count: int = DENSE_POINTS) -> Float[np.ndarray, "n k"]:
+        """Left minus right side of the equation at the dense points, or at the first `count` of them."""
+        return self._left(solution, self.points[:count]) - self.right[:count]
+
+    def residual_at(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
+        """Left minus right side of the equation at other points inside the domain."""
+        layout, block = self.problem.layout, self._at(points)
+        return self._left(solution, points) - right_values(layout, block, entries(layout, block))
+
+    def hidden(self, solution: Solution) -> float:
+        """The largest residual at the dense points, relative to the largest right side there. An equation without a
+        right side has no detail that could be hidden: 0."""
+        if self._last is None or self._last[0] is not solution:
+            largest = float(np.max(np.abs(self.right)))
+            found = float(np.max(np.abs(self.residual(solution)))) / largest if largest > 0 else 0.0
+            self._last = solution, found
+        return self._last[1]
+
+    def _at(self, points: Points) -> Block:
+        block = self._dense[0]
+        return replace(block, points=points, normals=np.zeros((len(points), block.normals.shape[1])))
+
+    def _left(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
+        return left_values(self.problem.layout, solution.features, self._at(points), solution.coefficients)

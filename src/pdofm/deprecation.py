@@ -1,0 +1,37 @@
+"""Old names of arguments, which keep working for one version."""
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+
+def renamed(**names: str) -> Callable[[Target], Target]:
+    """Accept keyword arguments under their old names: ``@renamed(old="new")``, on a function or on a class for the
+    arguments of its constructor. A `DeprecationWarning` names the new one."""
+
+    def decorate(target: Target) -> Target:
+        if isinstance(target, type):
+            constructor = "__init__"
+            setattr(target, constructor, _accepting(names, getattr(target, constructor), target.__name__))
+            return target  # type: ignore[return-value]
+        return _accepting(names, target, target.__name__)
+
+    return decorate
+
+
+def _accepting(names: dict[str, str], function: Any, owner: str) -> Any:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        for old in names.keys() & kwargs.keys():
+            new = names[old]
+            if new in kwargs:
+                raise TypeError(f"{owner}() got both {old}= and {new}=, which is its new name. Give {new}= only.")
+            message = f"{old}= of {owner}() is now called {new}=; the old name will go in the next version."
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            kwargs[new] = kwargs.pop(old)
+        return function(*args, **kwargs)
+
+    return wrapper

@@ -1,0 +1,259 @@
+"""The verdict on an answer: whether it converged, why or why not, the numbers that say so, and what to do.
+
+Everything that this library calls converged is decided in this file. A solve, a search, a factored problem and a
+training run collect `Evidence`, numbers that they measured, and `judge` goes through `CHECKS` in order; the first check
+that fails is the verdict. Iterations and training runs, which end for reasons of their own, are judged by
+`judge_iteration` and `judge_training`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+ACCEPTABLE = 1e-2
+"""The relative error required where the user gives no tolerance: two correct digits."""
+
+ROUNDING = 1e-15
+"""The smallest relative error that float64 allows: a few units of its last digit."""
+
+NOT_UNIQUE = 1e-4
+"""The fraction of a random function that the problem may fail to see before its solution counts as not unique. Rounding
+and a large `rcond` stay below 1e-5 where solutions have any digits; free functions are above 1e-3."""
+
+VIOLATED = 0.05
+"""The largest residual of a term at held-out points, as a fraction of all data, that a solution may have."""
+
+SATISFIED = 1e-8
+"""A residual below this fraction of all data is as good as none."""
+
+HIDDEN = 0.1
+"""The largest residual of the equation on a dense set of points, relative to the largest right side there. A larger one
+means that a detail of the data lies between the collocation points."""
+
+
+class Status(StrEnum):
+    """How a computation ended."""
+
+    CONVERGED = "converged"
+    OUT_OF_STEPS = "all steps were used"
+    STUCK = "no step makes progress"
+    DIVERGED = "values are no longer finite"
+    INTERRUPTED = "interrupted by the user"
+    UNDETERMINED = "the solution is not unique"
+    BEYOND_ROUNDING = "the tolerance is below rounding"
+    INACCURATE = "the estimated error is above the tolerance"
+    VIOLATED = "a term is violated at held-out points"
+    UNRESOLVED = "the equation is violated between the collocation points"
+    UNCONFIRMED = "no second solution agrees"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured about an answer; None where nothing was measured.
+
+    Attributes:
+        tol: the relative error required; None requires `ACCEPTABLE`.
+        iteration: the verdict on the iteration that found the answer.
+        estimate: the estimated relative error.
+        violations: for each term the residual at held-out points, as a fraction of all data.
+        undetermined: the fraction of a random function that neither the equation nor the conditions see.
+        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side.
+        disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
+        features, points, usual_points: how many features and collocation points inside the domain were used, and how
+            many points are usual for as many features.
+    """
+
+    tol: float | None = None
+    iteration: "Verdict | None" = None
+    estimate: float | None = None
+    violations: Mapping[str, float] = field(default_factory=dict)
+    undetermined: float = 0.0
+    hidden: float | None = None
+    disagreement: float | None = None
+    features: int = 0
+    points: int = 0
+    usual_points: int = 0
+
+    @property
+    def required(self) -> float:
+        """The relative error that is required."""
+        return ACCEPTABLE if self.tol is None else self.tol
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the iteration, if there was one, reached its own goal."""
+        return self.iteration is None or self.iteration.converged
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether the problem determines its solution."""
+        return self.undetermined <= NOT_UNIQUE
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a computation ended: its `status`, a `message` with the numbers, a `remedy` where there is one to name, and
+    the `evidence` that it rests on."""
+
+    status: Status
+    message: str
+    remedy: str = ""
+    evidence: Evidence = field(default_factory=Evidence, repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the answer is what was asked for."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def reason(self) -> str:
+        """Message and remedy in one sentence."""
+        return f"{self.message}; {self.remedy}" if self.remedy else self.message
+
+
+def judge(evidence: Evidence, remedy: str | None = None) -> Verdict:
+    """The verdict on an answer: the first check that fails decides. `remedy` replaces what follows from the numbers."""
+    for check in CHECKS:
+        failed = check(evidence)
+        if failed is not None:
+            status, message, found = failed
+            return Verdict(status, message, found if remedy is None else remedy, evidence)
+    message = "one linear solve" if evidence.iteration is None else evidence.iteration.message
+    return Verdict(Status.CONVERGED, message, evidence=evidence)
+
+
+def is_accurate(errors: Any, required: float = ACCEPTABLE) -> Any:
+    """Whether errors, or relative residuals that stand for them, are small enough; NaN never is."""
+    return errors <= required
+
+
+Failure = tuple[Status, str, str]
+"""Status, message and remedy of a check that failed."""
+
+
+def _finished(evidence: Evidence) -> Failure | None:
+    """The iteration must have reached its own goal."""
+    if evidence.iteration is None or evidence.iteration.converged:
+        return None
+    return evidence.iteration.status, evidence.iteration.message, evidence.iteration.remedy
+
+
+def _unique(evidence: Evidence) -> Failure | None:
+    """The problem must determine its solution."""
+    if evidence.is_unique:
+        return None
+    message = "the solution is not unique: some nonzero functions satisfy the homogeneous problem at the points"
+    return Status.UNDETERMINED, message, remedy_for(evidence)
+
+
+def _accurate(evidence: Evidence) -> Failure | None:
+    """The estimated error must be below the tolerance."""
+    estimate, required = evidence.estimate, evidence.required
+    if estimate is None or is_accurate(estimate, required):
+        return None
+    if required < ROUNDING:
+        message = f"the estimated relative error is {estimate:.1e}; {required:g} is below what float64 can represent"
+        return Status.BEYOND_ROUNDING, message, ""
+    message = f"the estimated relative error {estimate:.1e} is above {required:g}"
+    return Status.INACCURATE, message, remedy_for(evidence)
+
+
+def _satisfied(evidence: Evidence) -> Failure | None:
+    """Every term must hold at points that were not fitted."""
+    worst = max(evidence.violations, key=lambda name: evidence.violations[name], default=None)
+    if worst is None or evidence.violations[worst] <= VIOLATED:
+        return None
+    message = f"{worst!r} is violated at points that were not fitted, by {evidence.violations[worst]:.0%} of the data"
+    remedy = "check whether conditions contradict each other, or use more points or features"
+    return Status.VIOLATED, message, remedy
+
+
+def _resolved(evidence: Evidence) -> Failure | None:
+    """No detail of the data may lie between the collocation points."""
+    if evidence.hidden is None or evidence.hidden <= HIDDEN:
+        return None
+    message = (
+        "the residual between the collocation points is large: the solution or the data vary faster than the points "
+        "resolve"
+    )
+    return Status.UNRESOLVED, message, ""
+
+
+def _confirmed(evidence: Evidence) -> Failure | None:
+    """A solution in another space must agree to half as many digits as are required."""
+    if evidence.disagreement is None or is_accurate(evidence.disagreement, evidence.required**0.5):
+        return None
+    return Status.UNCONFIRMED, "no solution in another space agrees with it", ""
+
+
+CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
+    _finished,
+    _unique,
+    _accurate,
+    _satisfied,
+    _resolved,
+    _confirmed,
+)
+"""What an answer must pass to count as converged, in order. A check of something that was not measured passes."""
+
+
+def remedy_for(evidence: Evidence) -> str:
+    """What to change where an answer is not good enough: the points, if there are fewer than usual; the problem, where
+    it leaves its solution free; else the features."""
+    if evidence.points < evidence.usual_points / 2:
+        return (
+            f"use more points: {evidence.points} inside the domain are few for {evidence.features} features, "
+            f"{evidence.usual_points} are usual (points=)"
+        )
+    if not evidence.is_unique:
+        return "add a condition, such as a value at a point, or use more points"
+    if evidence.estimate is None or is_accurate(evidence.estimate):
+        return "use more features"
+    if evidence.violations and max(evidence.violations.values()) < SATISFIED:
+        return (
+            "the equation and all conditions are satisfied nevertheless, so they do not determine the solution: add a "
+            "condition"
+        )
+    return "use more features, and check whether the conditions contradict each other or leave the solution free"
+
+
+def judge_iteration(
+    steps: Sequence[Mapping[str, float]], residual_before: float, tol: float, stall: float, most: int | None
+) -> Verdict | None:
+    """The verdict after a step of an iteration, None to go on.
+
+    Args:
+        steps: the residual after each step, and how far it moved the values relative to their size.
+        residual_before: the residual before the last step.
+        tol: a step that moves the values by less ends the iteration.
+        stall: so does one that moves them by less than this while the residual no longer falls.
+        most: how many steps were allowed, if these were all; None if there may be more.
+    """
+    change, residual = steps[-1]["change"], steps[-1]["residual"]
+    if not np.isfinite(residual) or not np.isfinite(change):
+        return Verdict(Status.DIVERGED, "the iteration diverged: the residual is no longer finite")
+    if change <= tol:
+        return Verdict(Status.CONVERGED, f"the last step is below tol = {tol:g}")
+    if change <= stall and residual > 0.9 * residual_before:
+        message = f"the residual no longer falls and the last step, {change:.0e}, is below stall = {stall:g}"
+        return Verdict(Status.CONVERGED, message)
+    if most is not None:
+        message = f"{most} steps did not suffice, the last of which moved the solution by {change:.0e}"
+        return Verdict(Status.OUT_OF_STEPS, message)
+    return None
+
+
+def judge_training(done: int, steps: int, tol: float, *, interrupted: bool, is_small: bool, is_finite: bool) -> Verdict:
+    """The verdict on a training run of `done` out of `steps` steps: whether the physics loss is as small as required,
+    and whether the loss is finite."""
+    if not is_finite:
+        message = f"the loss is no longer finite after {done} steps; the features are those before"
+        return Verdict(Status.DIVERGED, message, "use a smaller step size, or precision='float64'")
+    if is_small:
+        return Verdict(Status.CONVERGED, f"the physics loss fell below {tol:g} of its first value after {done} steps")
+    if interrupted:
+        return Verdict(Status.INTERRUPTED, f"interrupted after {done} of {steps} steps")
+    return Verdict(Status.OUT_OF_STEPS, f"all {steps} steps done")

@@ -1,0 +1,31 @@
+"""Old names of arguments work for one version, and say what they are called now."""
+
+import pytest
+
+import pdofm as pf
+from pdofm.deprecation import renamed
+
+
+@renamed(old="new")
+def double(new: int = 1) -> int:
+    return 2 * new
+
+
+def test_an_old_name_works_and_is_named():
+    with pytest.warns(DeprecationWarning, match=r"old= of double\(\) is now called new="):
+        assert double(old=3) == 6
+
+
+def test_a_new_name_does_not_warn():
+    assert double(new=3) == double(3) == 6
+
+
+def test_both_names_at_once_are_refused():
+    with pytest.raises(TypeError, match=r"both old= and new="):
+        double(old=1, new=2)
+
+
+@pytest.mark.parametrize("method", [pf.Newton, pf.Picard])
+def test_the_tolerance_of_an_iteration_had_another_name(method):
+    with pytest.warns(DeprecationWarning, match=r"rtol= of .* is now called tol="):
+        assert method(rtol=1e-7) == method(tol=1e-7)
