@@ -1,4 +1,5 @@
-"""Who imports whom: a module imports only those above it in `LAYERS`, and nothing slow before it is needed."""
+"""Who imports whom: a module imports only those above it in `LAYERS`, nothing slow before it is needed, and tests nothing
+that is private."""
 
 import ast
 import subprocess
@@ -162,7 +163,32 @@ def slow_errors(module: Module) -> Iterator[str]:
             yield f"{one}; only output.plot, and the figures of experiments and benchmarks, use matplotlib"
 
 
+def private_errors(module: Module) -> Iterator[str]:
+    """Private names that a test reaches for: attributes of anything but `self`, imports, and names in strings."""
+    for node in ast.walk(module.tree):
+        names: list[str] = []
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls")):
+                continue
+            case ast.Attribute(attr=name):
+                names = [name]
+            case ast.Import(names=aliases):
+                names = [part for alias in aliases for part in alias.name.split(".")]
+            case ast.ImportFrom(module=source, names=aliases):
+                names = [*(source or "").split("."), *(alias.name for alias in aliases)]
+            case ast.Call(func=function, args=[_, ast.Constant(value=str(name)), *_]):
+                if ast.unparse(function).split(".")[-1] in ("getattr", "hasattr", "setattr", "delattr"):
+                    names = [name]
+            case ast.Constant(value=str(path)) if path.startswith("pdofm.") and path.replace(".", "").isidentifier():
+                names = path.split(".")
+        for name in names:
+            # With an underscore at both ends it is a protocol, such as __init__ or _repr_png_.
+            if name.startswith("_") and not name.endswith("_"):
+                yield f"{module.name}, line {node.lineno}: uses {name}, which is private; test what it does for others"
+
+
 MODULES = read_package()
+TESTS = [read_module(path.stem, False, path.read_text("utf-8")) for path in sorted(Path(__file__).parent.glob("*.py"))]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
@@ -179,6 +205,11 @@ def test_applications_use_public_names_only(module):
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name or "__init__")
 def test_slow_packages_are_imported_where_they_are_used(module):
     assert list(slow_errors(module)) == []
+
+
+@pytest.mark.parametrize("module", TESTS, ids=lambda module: module.name)
+def test_tests_use_no_private_names(module):
+    assert list(private_errors(module)) == []
 
 
 def test_importing_pdofm_does_not_load_what_only_some_users_need():
@@ -217,6 +248,14 @@ def test_importing_pdofm_does_not_load_what_only_some_users_need():
         (public_errors, "cli", "import pdofm as pf\npf._secret", "uses pdofm._secret"),
         (public_errors, "experiments.runner", "from .tables import _row\nimport numpy", None),
         (public_errors, "metrics", "from ._types import Points", None),
+        (private_errors, "test_it", "from pdofm.metrics import _norm", "line 1: uses _norm"),
+        (private_errors, "test_it", "from pdofm._types import Points", "uses _types"),
+        (private_errors, "test_it", "import pdofm._types", "uses _types"),
+        (private_errors, "test_it", "x = 1\nmodule._blocks(x)", "line 2: uses _blocks"),
+        (private_errors, "test_it", "monkeypatch.setattr(module, '_blocks', None)", "uses _blocks"),
+        (private_errors, "test_it", "monkeypatch.setattr('pdofm.metrics._norm', None)", "uses _norm"),
+        (private_errors, "test_it", "self._x = figure._repr_png_() + module.__name__", None),
+        (private_errors, "test_it", "_own = getattr(module, 'blocks')(_own)", None),
         (slow_errors, "sampling", "from scipy.stats import qmc", "at module level"),
         (slow_errors, "sampling", "from scipy import stats", "at module level"),
         (slow_errors, "sampling", "def f():\n    from scipy import stats", None),
