@@ -1,4 +1,4 @@
-"""Named problems with exact solutions: the paper's, and others that stress a solver in other ways.
+"""Named problems with exact solutions: those of the paper, and others that test a solver in different ways.
 
 The problems of Jia and Wang, "Physics informed learning of orthogonal features with applications in solving partial
 differential equations" (2026), are helmholtz-1d, poisson-1d, poisson-square, poisson-lshape, poisson-annulus,
@@ -37,14 +37,14 @@ def _made(name: str) -> Problem:
 
 
 def get(name: str) -> Problem:
-    """The problem of that name, with its exact solution."""
+    """The named problem, with its exact solution."""
     if name not in _PROBLEMS:
         raise unknown_name("problem", name, _PROBLEMS)
-    return _made(name)  # one object for all, so that what is compiled for it is used again
+    return _made(name)  # always the same object, so that compiled functions are reused
 
 
 def describe(name: str) -> str:
-    """One line about the problem of that name."""
+    """A one-line description of the named problem."""
     if name not in _PROBLEMS:
         raise unknown_name("problem", name, _PROBLEMS)
     return (_PROBLEMS[name].__doc__ or "").strip().splitlines()[0]
@@ -208,7 +208,7 @@ def biharmonic_plate() -> Problem:
 
 @_register
 def elasticity() -> Problem:
-    """Plane linear elasticity on the square, clamped but for a traction on the right side; displacements are smooth."""
+    """Plane linear elasticity on the square, clamped except for a traction on the right, with smooth displacements."""
     mu, lam = 1.0, 1.5
     square = Box([-1, -1], [1, 1])
     right = square.face(0, 1)
@@ -300,7 +300,7 @@ def slanted_layer() -> Problem:
 
 @_register
 def poisson_corner() -> Problem:
-    """Δu = 0 on the L-shaped domain with its singularity at the corner, u = r^(2/3) sin(2θ/3)."""
+    """Δu = 0 on the L-shaped domain with a singularity at the corner, u = r^(2/3) sin(2θ/3)."""
 
     def exact(x: Array) -> Array:
         square, angle = jnp.sum(x**2), jnp.mod(jnp.arctan2(x[1], x[0]) - jnp.pi / 2, 2 * jnp.pi)
