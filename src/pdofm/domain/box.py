@@ -47,9 +47,13 @@ class Box(Domain):
         )
 
     def _level(self, x: Points) -> Vector:
-        beyond = np.maximum(self.lower - x, x - self.upper)
-        outside = np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
-        return np.maximum(-beyond.max(axis=1), 0.0) - outside
+        # Axis by axis: NumPy reduces along a short axis ten times more slowly.
+        farthest, squares = np.full(len(x), -np.inf), np.zeros(len(x))
+        for lower, upper, coordinate in zip(self.lower, self.upper, x.T, strict=True):
+            beyond = np.maximum(lower - coordinate, coordinate - upper)
+            np.maximum(farthest, beyond, out=farthest)
+            squares += np.maximum(beyond, 0.0) ** 2
+        return np.where(farthest > 0, -np.sqrt(squares), -farthest)
 
     def __repr__(self) -> str:
         return f"Box({show(self.lower)}, {show(self.upper)})"

@@ -1,5 +1,6 @@
 """A partial differential equation on a domain, with its conditions."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,11 @@ class Problem:
 
     def replace(self, **changes: Any) -> "Problem":
         """A copy with other fields, for instance another `domain`, `source` or other `conditions`."""
+        if changes.keys() == {"name"}:
+            # Nothing that was checked or derived depends on the name, so all of it is copied.
+            named = copy.copy(self)
+            object.__setattr__(named, "name", changes["name"])
+            return named
         return dataclasses.replace(self, **changes)
 
     @cached_property
