@@ -195,7 +195,7 @@ def test_a_file_with_an_error_names_the_line(tmp_path):
     path.write_text("import math\nproblem = math.nothing\n")
     found = run("solve", str(path))
     assert isinstance(found.exception, PdofmError)
-    assert re.search(r"broken.py' cannot be run: AttributeError in it, line 2: .*'nothing'", str(found.exception))
+    assert re.search(r"broken.py' cannot be run: AttributeError, line 2: .*'nothing'", str(found.exception))
 
 
 TALKATIVE = """

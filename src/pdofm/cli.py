@@ -1,7 +1,12 @@
-"""The command line: ``pdofm list``, ``pdofm solve``, ``pdofm reproduce``, ``pdofm bench``."""
+"""The command line: ``pdofm list``, ``pdofm solve``, ``pdofm reproduce`` and ``pdofm bench``.
+
+Results go to standard output, and everything else to standard error. Rich is imported only where it is used: without
+it, ``pdofm solve`` starts faster.
+"""
 
 import contextlib
 import dataclasses
+import gc
 import json
 import math
 import os
@@ -13,15 +18,34 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 import pdofm as pf
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Partial differential equations without a mesh.")
-console = Console(stderr=True)
-"""Everything that is said goes to standard error; standard output carries results only."""
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Solve partial differential equations without a mesh, to near machine precision.",
+)
+
+ProblemArgument = Annotated[
+    str, typer.Argument(help="A name from 'pdofm list', or a Python file that defines a variable `problem`.")
+]
+MethodOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Kind of features: pd-ofm and pd-fm (trained first), rfm, transnet or chebyshev. An untrained network if "
+        "omitted."
+    ),
+]
+FeaturesOption = Annotated[int | None, typer.Option(help="Number of features for each component of the solution.")]
+ToleranceOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Relative error that is required. Without --method and --features, feature spaces are tried until one "
+        "reaches it."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of a report.")]
 
 
 def _version(wanted: bool) -> bool:
@@ -34,42 +58,53 @@ def _version(wanted: bool) -> bool:
 @app.callback()
 def start(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Partial differential equations without a mesh, to near machine precision."""
+    """Solve partial differential equations without a mesh, to near machine precision."""
 
 
 @app.command("list")
 def list_problems() -> None:
-    """List the problems that can be solved by name."""
+    """List the problems that come with the package."""
     for name in pf.zoo.names():
         print(f"{name:18s} {pf.zoo.describe(name)}")
 
 
 @app.command()
 def solve(
-    problem: Annotated[str, typer.Argument(help="A name from 'pdofm list', or a Python file that defines `problem`.")],
-    method: Annotated[
-        str | None, typer.Option(help="pd-ofm, pd-fm, rfm, transnet or chebyshev; untrained features if omitted.")
-    ] = None,
-    features: Annotated[int | None, typer.Option(help="Number of features (per component).")] = None,
-    tol: Annotated[
-        float | None, typer.Option(help="Relative error; without --method and --features, a space is looked for.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of features and points.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for a picture and a VTK file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
+    problem: ProblemArgument,
+    method: MethodOption = None,
+    features: FeaturesOption = None,
+    tol: ToleranceOption = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random features and points.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder in which to write a picture and a VTK file.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Solve a problem and report its error. Exit code 1 if the solution has not converged."""
+    """Solve a problem and report the error of the solution.
+
+    The exit code is 0 if the solution has converged, 1 if it has not, and 2 after an error.
+    """
     if out is not None and out.exists() and not out.is_dir():
         raise pf.errors.SolveError(f"--out {str(out)!r} is a file; give a folder.")
     stated = _problem(problem)
-    with warnings.catch_warnings(), _threads():
+    with warnings.catch_warnings(), _one_blas_thread():
         warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)  # the report and the exit code say it
         solution = pf.solve(stated, _features(stated, method, features, seed), tol=tol, key=seed)
+    report = _report(solution)
+    if out is not None:
+        report["picture"] = str(_write_files(solution, out))
+    if as_json:
+        print(json.dumps(_finite(report)))
+    else:
+        _print_solution(solution, report)
+    raise typer.Exit(0 if solution.converged else 1)
+
+
+def _report(solution: pf.Solution) -> dict[str, Any]:
+    """What ``--json`` prints about a solution."""
     report: dict[str, Any] = {
-        "problem": stated.name,
+        "problem": solution.problem.name,
         "converged": solution.converged,
         "reason": solution.reason,
         "error_estimate": solution.error_estimate,
@@ -80,31 +115,38 @@ def solve(
     }
     if solution.attempts:
         report |= {"space": solution.space, "attempts": [dataclasses.asdict(each) for each in solution.attempts]}
-    if stated.exact is not None:
+    if solution.problem.exact is not None:
         errors = solution.errors()
         report |= {"relative_l2": errors.relative_l2, "max_error": errors.max}
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        solution.plot(out / f"{stated.name}.png")
-        report["picture"] = str(out / f"{stated.name}.png")
-        if solution.attempts:
-            solution.plot_search(out / f"{stated.name}-search.png")
-        if stated.domain.dim <= 3:
-            solution.to_vtk(out / f"{stated.name}.vtu")
-    if as_json:
-        print(json.dumps(_finite(report)))
-    else:
-        print(solution)
-        if solution.attempts:
-            print(solution.search)
-        if "relative_l2" in report:
-            print(f"  true relative L2 error {report['relative_l2']:.1e}, maximum error {report['max_error']:.1e}")
-    raise typer.Exit(0 if solution.converged else 1)
+    return report
 
 
-def _threads() -> contextlib.AbstractContextManager[Any]:
-    """One thread for BLAS, unless the user has said how many: in problems of this size several of them, and those of
-    XLA, wait for each other."""
+def _write_files(solution: pf.Solution, folder: Path) -> Path:
+    """Write the pictures and the VTK file of a solution; returns the path of the main picture."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = solution.problem.name
+    picture = folder / f"{name}.png"
+    solution.plot(picture)
+    if solution.attempts:
+        solution.plot_search(folder / f"{name}-search.png")
+    if solution.problem.domain.dim <= 3:  # VTK has no more
+        solution.to_vtk(folder / f"{name}.vtu")
+    return picture
+
+
+def _print_solution(solution: pf.Solution, report: dict[str, Any]) -> None:
+    print(solution)
+    if solution.attempts:
+        print(solution.search)
+    if "relative_l2" in report:
+        print(f"  true relative L2 error {report['relative_l2']:.1e}, maximum error {report['max_error']:.1e}")
+
+
+def _one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+    """Limit BLAS to one thread, unless the user has set a number of threads.
+
+    In problems of this size, several threads of BLAS and those of XLA wait for each other.
+    """
     if any(name in os.environ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")):
         return contextlib.nullcontext()
     from threadpoolctl import threadpool_limits
@@ -113,7 +155,7 @@ def _threads() -> contextlib.AbstractContextManager[Any]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no name for what is infinite or not a number: null."""
+    """The same value with None, which JSON writes as null, in place of infinite numbers and NaN."""
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -123,24 +165,31 @@ def _finite(value: Any) -> Any:
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; those of the paper if omitted.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, … per case.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="A subset that takes less than three minutes.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for results, tables and figures; finished cases are kept.")] = Path(
-        "results"
-    ),
-    workers: Annotated[int, typer.Option(min=1, help="Cases at the same time, in processes of one thread.")] = 2,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names of experiments; all experiments of the paper if omitted.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, 0, 1, …, with which each case is run.")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a subset that takes less than three minutes.")] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for results, tables and figures. Cases that it already has are not run again.")
+    ] = Path("results"),
+    workers: Annotated[
+        int, typer.Option(min=1, help="Number of cases that run at the same time, each in a process of one thread.")
+    ] = 2,
 ) -> None:
-    """Reproduce the tables and figures of the paper, published values beside measured ones.
+    """Reproduce the tables and figures of the paper, with published next to measured values.
 
-    Exit code 1 if a case ended with an error.
+    The exit code is 1 if a case ended with an error.
     """
+    from rich.progress import Progress
+
     from pdofm import experiments
     from pdofm.experiments import report, runner
 
+    console = _console()
     cases = experiments.select(names or [], quick=quick)
     with Progress(console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("reproducing")
+        task = bar.add_task("starting")
 
         def show(what: str, done: int, total: int, left: float) -> None:
             ending = "" if left != left else f", about {left / 60:.0f} min left"
@@ -151,7 +200,7 @@ def reproduce(
         try:
             failures = runner.run(cases, seeds, out, show, workers=workers, prepare=use_compilation_cache)
         finally:
-            rows = runner.collect(experiments.every(), out)  # of earlier runs, too
+            rows = runner.collect(experiments.every(), out)  # of earlier runs as well
             written = report.write(rows, experiments.every(), out)
     for path in written:
         print(path)
@@ -161,21 +210,27 @@ def reproduce(
 
 
 BENCHMARKS = (
-    "Of assembly, training, lstsq, partition, transfer, start and growth (minutes each), and accuracy (a quarter of an "
-    "hour with all other packages); all of them if omitted."
+    "Names of benchmarks: assembly, training, lstsq, partition, transfer, start, growth (a few minutes each) and "
+    "accuracy (a quarter of an hour if all packages that it compares with are installed). All of them if omitted."
 )
+"""The help of the argument of ``pdofm bench``: every benchmark with the time that it takes."""
 
 
 @app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help=BENCHMARKS)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object on standard output.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the picture of accuracy.")] = None,
+    as_json: JsonOption = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder in which to write bench.json and a figure of the accuracy benchmark.")
+    ] = None,
 ) -> None:
-    """Measure speed as ratios within one run."""
+    """Measure speed, and compare each time with a reference that is measured in the same run."""
+    from rich.console import Console
+    from rich.table import Table
+
     from pdofm import bench as benches
 
-    with console.status("measuring") as status:
+    with _console().status("measuring") as status:
         report = benches.run(names or [], lambda what: status.update(f"measuring: {what}"))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -185,20 +240,22 @@ def bench(
     if as_json:
         print(json.dumps(_finite(report.as_json())))
         return
-    table = Table("benchmark", "case", "measured", "ratio", "against")
+    note = "The ratio is the result divided by that of the reference, which is measured in the same run."
+    table = Table("benchmark", "task", "result", "ratio", "reference", caption=note)
     for row in report.rows:
         table.add_row(row.bench, row.case, _number(row.value, ".4g", row.unit), _number(row.ratio, ".3g"), row.against)
     Console().print(table)
-    Console().print("; ".join(f"{name} {value}" for name, value in benches.machine().items()), highlight=False)
+    machine = "; ".join(f"{name} {value}" for name, value in benches.machine().items())
+    Console().print(f"Measured on: {machine}", highlight=False)
 
 
 def _number(value: float, form: str, unit: str = "") -> str:
-    """A number with its unit; a dash for what could not be measured, or has nothing to be compared with."""
+    """A number with its unit, or a dash if it was not measured or has no reference."""
     return "–" if math.isnan(value) else f"{value:{form}} {unit}".strip()
 
 
 def _features(problem: pf.Problem, method: str | None, size: int | None, seed: int) -> pf.Features | int | None:
-    """The features of a method, or the default ones."""
+    """The features of a method, or their number if no method is given."""
     if method is None:
         return size
     from pdofm.experiments.methods import features_for
@@ -207,13 +264,15 @@ def _features(problem: pf.Problem, method: str | None, size: int | None, seed: i
 
 
 def _problem(name: str) -> pf.Problem:
-    """A problem of the zoo, or the one that a user's file defines as `problem`."""
+    """The problem of this name, or the one that the Python file of this name defines as `problem`."""
     if not name.endswith(".py"):
         if Path(name).is_file():
-            raise pf.errors.ProblemError(f"{name!r} is a file, but not a Python file. Its name must end in .py.")
+            raise pf.errors.ProblemError(f"{name!r} is not a Python file; its name must end in .py.")
         return pf.zoo.get(name)
     if not Path(name).is_file():
-        raise pf.errors.ProblemError(f"There is no file {name!r}. Give a file that defines `problem`, or a name.")
+        raise pf.errors.ProblemError(
+            f"There is no file {name!r}. Give a file that defines `problem`, or a name from 'pdofm list'."
+        )
     try:
         with contextlib.redirect_stdout(sys.stderr):  # standard output carries results only
             found = runpy.run_path(name).get("problem")
@@ -223,7 +282,7 @@ def _problem(name: str) -> pf.Problem:
         at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
         where = f", line {at[-1]}" if at else ""
         raise pf.errors.ProblemError(
-            f"{name!r} cannot be run: {type(error).__name__} in it{where}: {error}. It must define `problem`."
+            f"{name!r} cannot be run: {type(error).__name__}{where}: {error}. Correct the file."
         ) from error
     if not isinstance(found, pf.Problem):
         raise pf.errors.ProblemError(
@@ -234,7 +293,7 @@ def _problem(name: str) -> pf.Problem:
 
 
 def use_compilation_cache() -> None:
-    """Keep compiled functions between processes: a second start of the same problem compiles nothing."""
+    """Keep compiled functions on disk, so that a later process that solves the same problem does not compile them."""
     import jax
 
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -243,13 +302,21 @@ def use_compilation_cache() -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+def _console() -> Any:
+    """A console on standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
 def main() -> None:
-    """Run the command line; an error of pdofm is one line on standard error and exit code 2."""
+    """Run the command line. An error of pdofm is printed as one line on standard error; the exit code is then 2."""
+    gc.freeze()  # what the imports made is never garbage; to search it takes 60 ms in a solve, and 100 ms at the end
     use_compilation_cache()
     try:
         app()
     except pf.errors.PdofmError as error:
-        console.print("error: " + str(error), style="red", markup=False, highlight=False)
+        _console().print("error: " + str(error), style="red", markup=False, highlight=False)
         sys.exit(2)
 
 

@@ -1,12 +1,14 @@
-"""Domains: where a problem lives, its boundary in named pieces with outward normals, and points in both."""
+"""Domains: shapes with boundaries of named pieces and outward normals, and points inside and on the boundary."""
 
 from pdofm.domain.ball import Annulus, Ball, Disk, Shell
-from pdofm.domain.base import Domain, Part, Piece
+from pdofm.domain.base import Domain
+from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.box import Box, Interval
-from pdofm.domain.csg import Difference, Intersection, Union, trim
+from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
 from pdofm.domain.spacetime import SpaceTime
+from pdofm.domain.trim import trim
 
 __all__ = [
     "Annulus",

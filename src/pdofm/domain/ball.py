@@ -1,18 +1,19 @@
-"""Disks, balls, annuli and shells: what lies between two concentric spheres."""
+"""Disks, balls, annuli and shells: the inside of a sphere, or the space between two concentric spheres."""
 
 import math
-from functools import cached_property
 
 import numpy as np
 
 from pdofm._types import Normals, Points, Vector
-from pdofm.domain.base import Chart, Domain, Numbers, Piece, finite_vector, show
+from pdofm.domain.base import Domain
+from pdofm.domain.boundary import Chart, Piece
+from pdofm.domain.vectors import Numbers, finite_vector, show
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
 
 
 class _Round(Domain):
-    """inner < |x - center| < outer, or |x - center| < outer if inner is 0."""
+    """The points with inner < |x - center| < outer; if inner is 0, those with |x - center| < outer."""
 
     center: Vector
     inner: float
@@ -34,13 +35,11 @@ class _Round(Domain):
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return "shell" if self.inner > 0 else "ball", (self.center, np.array([self.inner, self.outer]))
 
-    @cached_property
-    def measure(self) -> float:
+    def _measure(self) -> float:
         unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)
         return unit_ball * (self.outer**self.dim - self.inner**self.dim)
 
-    @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Piece, ...]:
         outer = self._sphere(self._outer_name, self.outer, 1.0)
         return (self._sphere("inner", self.inner, -1.0), outer) if self.inner > 0 else (outer,)
 
@@ -56,7 +55,7 @@ class _Round(Domain):
     def candidates(self, u: UnitPoints) -> Points:
         if self.dim <= 3:
             return super().candidates(u)
-        # A ball fills little of its bounding box in high dimension (2.5e-8 of it for 20): map the cube onto it instead.
+        # In many dimensions a ball fills little of its bounding box (2.5e-8 of it in 20): map the cube onto the ball.
         powers = self.inner**self.dim + (self.outer**self.dim - self.inner**self.dim) * u[:, :1]
         return self.center + powers ** (1 / self.dim) * _directions(u[:, 1:])
 
@@ -86,7 +85,7 @@ class Ball(_Round):
 
 
 class Annulus(_Round):
-    """inner < |x - center| < outer in the plane; its circles are named "inner" and "outer"."""
+    """The annulus inner < |x - center| < outer in the plane; its circles are named "inner" and "outer"."""
 
     def __init__(self, center: Numbers = (0.0, 0.0), inner: float | int = 0.5, outer: float | int = 1.0):
         super().__init__(center, *_radii(inner, outer, "Annulus"), dim=2)
@@ -96,7 +95,7 @@ class Annulus(_Round):
 
 
 class Shell(_Round):
-    """inner < |x - center| < outer in two or more dimensions; its spheres are named "inner" and "outer"."""
+    """The shell inner < |x - center| < outer in two or more dimensions; its spheres are named "inner" and "outer"."""
 
     def __init__(self, center: Numbers = (0.0, 0.0, 0.0), inner: float | int = 0.5, outer: float | int = 1.0):
         super().__init__(center, *_radii(inner, outer, "Shell"))
@@ -128,10 +127,11 @@ def _sphere_chart(center: Vector, radius: float | int, sign: float) -> Chart:
 
 
 def _directions(u: UnitPoints) -> Points:
-    """The area-preserving map of parameters `(n, d - 1)` to the unit sphere `(n, d)`; periodic if d = 2.
+    """Map parameters `(n, d - 1)` to the unit sphere `(n, d)`, preserving area; the map is periodic if d = 2.
 
-    One coordinate z of a uniform point of the sphere in R^d has the density (1 - z^2)^((d-3)/2), so (1 + z) / 2 is
-    Beta(a, a) with a = (d - 1) / 2, which is uniform for d = 3; the others lie on a sphere of radius sqrt(1 - z^2).
+    A coordinate z of a point that is uniform on the sphere in R^d has the density (1 - z^2)^((d-3)/2), so (1 + z) / 2
+    has the distribution Beta(a, a) with a = (d - 1) / 2, which is uniform for d = 3. The other coordinates lie on a
+    sphere of radius sqrt(1 - z^2).
     """
     angle = 2 * np.pi * u[:, -1]
     direction = np.stack([np.cos(angle), np.sin(angle)], axis=1)

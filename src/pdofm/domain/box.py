@@ -1,17 +1,17 @@
 """Intervals, rectangles and boxes of any dimension."""
 
-from functools import cached_property
-
 import numpy as np
 
 from pdofm._types import Normals, Points, Vector
-from pdofm.domain.base import Chart, Domain, Numbers, Piece, between, finite_vector, show
+from pdofm.domain.base import Domain
+from pdofm.domain.boundary import Chart, Piece
+from pdofm.domain.vectors import Numbers, between, finite_vector, show
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
 
 
 class Box(Domain):
-    """The box lower < x < upper. Its faces are named "x0=lower", "x0=upper", "x1=lower", ..."""
+    """The box lower < x < upper. Its faces are named "x0=lower", "x0=upper", "x1=lower", …"""
 
     def __init__(self, lower: Numbers, upper: Numbers):
         self.lower = finite_vector(lower, "lower corner of a box")
@@ -30,12 +30,10 @@ class Box(Domain):
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return "box", (self.lower, self.upper)
 
-    @cached_property
-    def measure(self) -> float:
+    def _measure(self) -> float:
         return float(np.prod(self.upper - self.lower))
 
-    @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Piece, ...]:
         sides = self.upper - self.lower
         return tuple(
             Piece(
@@ -49,9 +47,13 @@ class Box(Domain):
         )
 
     def _level(self, x: Points) -> Vector:
-        beyond = np.maximum(self.lower - x, x - self.upper)
-        outside = np.linalg.norm(np.maximum(beyond, 0.0), axis=1)
-        return np.maximum(-beyond.max(axis=1), 0.0) - outside
+        # Axis by axis: NumPy reduces along a short axis ten times more slowly.
+        farthest, squares = np.full(len(x), -np.inf), np.zeros(len(x))
+        for lower, upper, coordinate in zip(self.lower, self.upper, x.T, strict=True):
+            beyond = np.maximum(lower - coordinate, coordinate - upper)
+            np.maximum(farthest, beyond, out=farthest)
+            squares += np.maximum(beyond, 0.0) ** 2
+        return np.where(farthest > 0, -np.sqrt(squares), -farthest)
 
     def __repr__(self) -> str:
         return f"Box({show(self.lower)}, {show(self.upper)})"

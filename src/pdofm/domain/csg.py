@@ -1,37 +1,37 @@
-"""Combinations of domains (a | b, a & b, a - b), and the trimming of boundary pieces behind them and `Part.where`."""
+"""Combinations of domains: unions a | b, intersections a & b and differences a - b."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
-from pdofm._types import Mask, Matrix, Normals, Points, Vector
-from pdofm.domain.base import Domain, Keep, Piece, between
+from pdofm._types import Mask, Normals, Points, Vector
+from pdofm.domain.base import Domain
+from pdofm.domain.boundary import Piece
+from pdofm.domain.trim import trim
+from pdofm.domain.vectors import between
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints, unit_points
 
-# Boundaries nearer than this, times the size of the domain, coincide ...
 _COINCIDENT = 1e-13
-# ... and what lies next to them is looked up this far to either side.
-_PROBE = 1e-8
-# A curve is looked at in this many cells, each cut again in this many where the other boundary is near.
-_CELLS, _SUBCELLS = 2048, 32
-# Sub-intervals of the parameter shorter than this, and gaps, are below that resolution: artefacts of rounding where
-# boundaries touch.
-_SHORTEST = 1e-5
-# A cut is searched for within this parameter distance of where it was first seen.
-_FARTHEST = 1e-4
+"""Two boundaries coincide where they are closer than this, in sizes of the domain: a little above rounding errors."""
 
-Predicate = Callable[[Vector], Mask]
+_PROBE = 1e-8
+"""Where boundaries coincide, the two sides are examined at this distance, in sizes of the domain: far above rounding
+errors, far below any detail."""
+
+_EMPTY_POINTS, _MEASURE_POINTS = 2**14, 2**16
+"""Sobol' points of the bounding box that decide whether a combination is empty, and that measure its volume in three or
+more dimensions, to about 1e-4."""
 
 
 class _Combination(Domain):
-    """Two domains, combined. Names of pieces are kept; one of `second` that `first` uses too gets "#2" (or "#3", ...).
+    """A combination of two domains.
 
-    `measure` is exact to rounding in one and two dimensions, and accurate to about 1e-4 beyond (2**16 Sobol' points).
-    A cut of the boundary that is smaller than 1/65536 of the curve it cuts is not seen.
+    Pieces keep their names; where both domains have a piece of the same name, that of `second` gets the suffix "#2" (or
+    "#3", …). `measure` is exact up to rounding in one and two dimensions, and accurate to about 1e-4 in more. A cut of
+    the boundary that is shorter than 1/65536 of the curve that it cuts is not seen.
     """
 
     symbol = ""
@@ -51,32 +51,33 @@ class _Combination(Domain):
         self.lower, self.upper = self._bounds()
         self.lower.setflags(write=False)
         self.upper.setflags(write=False)
-        if not ((self.lower < self.upper).all() and self._inside(2**14).any()):
+        if not ((self.lower < self.upper).all() and self._inside(_EMPTY_POINTS).any()):
             raise DomainError(
-                f"{self!r} is empty: none of {2**14} points of its bounding box lies inside. "
-                "Expected domains that overlap (and a second one that does not cover the first, in a difference)."
+                f"{self!r} is empty: none of {_EMPTY_POINTS} points of its bounding box lies inside. Expected domains "
+                "that overlap, and in a difference a second domain that does not cover the first."
             )
         if _PROBE * self.size < 64 * np.spacing(max(np.abs(self.lower).max(), np.abs(self.upper).max())):
             raise DomainError(
                 f"{self!r} is {self.size:.3g} wide but farther than {self.size / 1e-6:.3g} from the origin; "
-                "expected coordinates that resolve 1e-8 of its size. Move it nearer to the origin."
+                "expected coordinates that resolve 1e-8 of its size. Move it closer to the origin."
             )
 
     @abstractmethod
-    def _bounds(self) -> tuple[Vector, Vector]: ...
+    def _bounds(self) -> tuple[Vector, Vector]:
+        """The corners of the bounding box."""
 
     @abstractmethod
     def _trimmed(self) -> tuple[list[Piece], list[Piece]]:
         """The pieces of the first and of the second operand that bound the combination.
 
-        Next to a point p of a piece of one operand with outward normal n, that operand has p - eps n inside and
-        p + eps n outside; so whether p bounds the combination depends only on where the *other* operand has these
-        two. The first operand asks about one of them, and the second about both: where the boundaries coincide the
-        two differ, so what they share is taken from the first operand, or from neither.
+        Let p be a point of a piece of one operand, with outward normal n. That operand contains p - eps n and does not
+        contain p + eps n, so whether p bounds the combination depends only on which of the two points the *other*
+        operand contains. The pieces of the first operand are selected by one of these points, those of the second by
+        both. Where the boundaries coincide the two points differ, so a common boundary comes from the first operand or
+        from neither, never from both.
         """
 
-    @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Piece, ...]:
         first, second = self._trimmed()
         taken = {piece.name for piece in first}
         names: dict[str, str] = {}
@@ -86,12 +87,11 @@ class _Combination(Domain):
                 taken.add(names[piece.name])
         return (*first, *(replace(piece, name=names[piece.name]) for piece in second))
 
-    @cached_property
-    def measure(self) -> float:
+    def _measure(self) -> float:
         if self.dim > 2:
-            return float(np.mean(self._inside(2**16)) * np.prod(self.upper - self.lower))
-        # div(x - center) = dim, so the measure is the boundary integral of (x - center).n / dim; 32 Gauss points
-        # integrate it to rounding on a line, and on a circle, where it is c + cos.
+            return float(np.mean(self._inside(_MEASURE_POINTS)) * np.prod(self.upper - self.lower))
+        # div(x - center) = dim, so the measure is the integral of (x - center)·n / dim over the boundary. 32 Gauss
+        # points integrate it up to rounding on a line and on a circle, where it is a constant plus a cosine.
         nodes, weights = np.polynomial.legendre.leggauss(32)
         center = 0.5 * (self.lower + self.upper)
         total = 0.0
@@ -105,7 +105,8 @@ class _Combination(Domain):
         return self.contains(between(self.lower, self.upper, u))
 
     def _cut(self, pieces: tuple[Piece, ...], other: Domain, keep: Callable[[Mask, Mask], Mask]) -> list[Piece]:
-        """The sub-pieces where keep(the inner side is in `other`, the outer side is in `other`)."""
+        """The parts of the pieces where `keep(inner, outer)` holds; inner and outer tell whether `other` contains the
+        points just inside and just outside."""
         probe = _PROBE * self.size
         farthest = max(np.abs(self.lower).max(), np.abs(self.upper).max())
         tolerance = float(_COINCIDENT * self.size + 8 * np.spacing(farthest))
@@ -113,8 +114,8 @@ class _Combination(Domain):
         def keep_at(points: Points, normals: Normals) -> Mask:
             level = other.level(points)
             inner, outer = level > 0, level > 0
-            # Probing only where the boundaries meet leaves tangent ones alone: a probe of 1e-8 would cross over
-            # within 1e-4 of the point where a disk touches its bounding square.
+            # Both sides are probed only where the boundaries coincide. Near a point where they touch tangentially, a
+            # probe would cross the other boundary: within 1e-4 of the point where a disk touches its bounding square.
             near = np.abs(level) <= tolerance
             inner[near] = other.contains(points[near] - probe * normals[near])
             outer[near] = other.contains(points[near] + probe * normals[near])
@@ -127,7 +128,7 @@ class _Combination(Domain):
 
 
 class Union(_Combination):
-    """a | b: the points of either, and the face they share where they touch."""
+    """The union a | b: the points of either domain, and the face that they share where they touch."""
 
     symbol = "|"
 
@@ -145,7 +146,7 @@ class Union(_Combination):
 
 
 class Intersection(_Combination):
-    """a & b: the points of both."""
+    """The intersection a & b: the points of both domains."""
 
     symbol = "&"
 
@@ -163,7 +164,7 @@ class Intersection(_Combination):
 
 
 class Difference(_Combination):
-    """a - b: the points of a that are not in b. The bounding box is that of a."""
+    """The difference a - b: the points of a that are not in b. Its bounding box is that of a."""
 
     symbol = "-"
 
@@ -181,112 +182,6 @@ class Difference(_Combination):
         )
 
 
-def trim(
-    piece: Piece, keep: Keep, level: Callable[[Points], Vector] | None = None, tolerance: float = 0.0
-) -> tuple[Piece, ...]:
-    """What `keep` keeps of a piece, as pieces of the same name.
-
-    A curve is cut by bisection into exact sub-curves; if `level` is given, its zeros are where the cuts are, and
-    `keep` may be wrong where it is below `tolerance`. A point is kept or dropped. A surface is sampled by rejection
-    from then on, with a measure from 2**14 Sobol' points: accurate to about 1e-3, exact if all is kept.
-    """
-    if piece.dim == 0:
-        return (piece,) if keep(*piece.chart(np.zeros((1, 0)))).all() else ()
-    if piece.dim == 1 and piece.keep is None:
-        return _sub_curves(piece, keep, level, tolerance)
-    rng = np.random.default_rng(0)
-    kept = keep(*piece.place(unit_points(2**14, piece.dim, "sobol", rng), "sobol", rng))
-    if not kept.any():
-        return ()
-    return (replace(piece, measure=piece.measure * float(kept.mean()), keep=_both(piece.keep, keep)),)
-
-
-def _sub_curves(
-    piece: Piece, keep: Keep, level: Callable[[Points], Vector] | None, tolerance: float
-) -> tuple[Piece, ...]:
-    def kept_at(s: Vector) -> Mask:
-        return keep(*piece.chart(s[:, None]))
-
-    s = _parameters(piece, level)
-    kept = kept_at(s)
-    if kept.all():
-        return (piece,)
-    if not kept.any():
-        return ()
-    closed = not piece.ends[0]
-    if closed:  # the last cell is followed by the first one, once around
-        s, kept = np.append(s, s[0] + 1), np.append(kept, kept[0])
-    changes = np.flatnonzero(kept[1:] != kept[:-1])
-    cuts = _bisect(kept_at, s[changes], s[changes + 1])
-    if level is not None:
-        cuts = np.array([_polished(piece, level, tolerance, cut) for cut in cuts])
-    if closed:
-        cuts = np.append(cuts[1:], cuts[0] + 1) if kept[0] else cuts
-    else:
-        cuts = np.clip(np.concatenate([[0.0] * bool(kept[0]), cuts, [1.0] * bool(kept[-1])]), 0.0, 1.0)
-    return tuple(_sub_curve(piece, start, end) for start, end in _merged(cuts.reshape(-1, 2)))
-
-
-def _parameters(piece: Piece, level: Callable[[Points], Vector] | None) -> Vector:
-    """Where to look at a curve: the midpoints of cells, which are cut again where the level can vanish in them."""
-    s = (np.arange(_CELLS) + 0.5) / _CELLS
-    if level is None:
-        return s if not piece.ends[0] else np.concatenate([[1e-9], s, [1 - 1e-9]])
-    # The level changes by at most the way gone, and charts have constant speed.
-    near = np.abs(level(piece.chart(s[:, None])[0])) <= piece.measure / _CELLS
-    offsets = ((np.arange(_SUBCELLS) + 0.5) / _SUBCELLS - 0.5) / _CELLS
-    return np.sort(np.concatenate([s[~near], (s[near][:, None] + offsets).ravel()]))
-
-
-def _bisect(holds: Predicate, a: Vector, b: Vector) -> Vector:
-    """Where `holds` changes between a and b, to rounding."""
-    at_a = holds(a)
-    for _ in range(60):
-        middle = 0.5 * (a + b)
-        same = holds(middle) == at_a
-        a, b = np.where(same, middle, a), np.where(same, b, middle)
-    return 0.5 * (a + b)
-
-
-def _polished(piece: Piece, level: Callable[[Points], Vector], tolerance: float, cut: float) -> float:
-    """The zero of the level along the curve nearest to `cut`, which the tolerance has displaced.
-
-    Where the curve follows the other boundary, or leaves it tangentially, the level does not change its sign with
-    comparable values on both sides, and the cut is right as it is.
-    """
-
-    def level_at(s: Vector) -> Vector:
-        return level(piece.chart(s[:, None])[0])
-
-    reach = 64 * tolerance / piece.measure
-    while reach <= _FARTHEST:
-        around = np.array([cut - reach, cut + reach])
-        values = level_at(around)
-        smaller, larger = np.sort(np.abs(values))
-        if smaller > max(4 * tolerance, 0.01 * larger) and values[0] * values[1] < 0:
-            return float(_bisect(lambda s: level_at(s) > 0, around[:1], around[1:])[0])
-        reach *= 4
-    return cut
-
-
-def _merged(intervals: Matrix) -> list[tuple[float, float]]:
-    """The intervals `(n, 2)`, joined across gaps and without pieces below the resolution."""
-    merged: list[tuple[float, float]] = []
-    for start, end in intervals:
-        if merged and start - merged[-1][1] < _SHORTEST:
-            merged[-1] = (merged[-1][0], float(end))
-        else:
-            merged.append((float(start), float(end)))
-    return [(start, end) for start, end in merged if end - start >= _SHORTEST]
-
-
-def _sub_curve(piece: Piece, start: float, end: float) -> Piece:
-    def chart(u: UnitPoints) -> tuple[Points, Normals]:
-        return piece.chart(between(start, end, u))
-
-    return Piece(piece.name, (end - start) * piece.measure, (True,), chart)
-
-
 def _flipped(piece: Piece) -> Piece:
     """The piece with its normals reversed."""
 
@@ -298,11 +193,8 @@ def _flipped(piece: Piece) -> Piece:
     return replace(piece, chart=chart, keep=None if keep is None else lambda points, normals: keep(points, -normals))
 
 
-def _both(first: Keep | None, second: Keep) -> Keep:
-    return second if first is None else lambda points, normals: first(points, normals) & second(points, normals)
-
-
 def _free_name(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it if it is taken."""
     if name not in taken:
         return name
     root = name.partition("#")[0]

@@ -7,18 +7,23 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points
-from pdofm.domain.base import Domain, Piece
+from pdofm.domain.base import Domain
+from pdofm.domain.boundary import Piece
 
 SHARPEST_CURVE = 0.1
-"""Turns of the outline above this angle are corners; a circle is drawn with turns of a few hundredths."""
+"""The largest turn between neighbouring segments of an outline, in radians, that still belongs to a smooth curve;
+larger turns are corners. A full circle is drawn in turns of 2π/400 = 0.016."""
+
+CURVE_SEGMENTS = 400
+"""Segments of the polyline that stands for a curved piece of the boundary: its sagitta is below 1e-4 of the radius."""
 
 
 class PlaneCorner(NamedTuple):
-    """A corner of a plane domain; it is re-entrant if its inner angle is above π."""
+    """A corner of a plane domain; it is re-entrant if its interior angle exceeds π."""
 
     apex: Float[np.ndarray, " 2"]
-    middle: Float[np.ndarray, " 2"]  # the direction that halves the inner angle
-    angle: float
+    middle: Float[np.ndarray, " 2"]  # the direction that bisects the interior angle
+    angle: float  # the interior angle, in radians
 
 
 def outline(domain: Domain) -> list[Float[np.ndarray, "n 2"]]:
@@ -45,15 +50,17 @@ def corners(domain: Domain) -> list[PlaneCorner]:
 
 
 def _curve(piece: Piece) -> Points:
-    """A piece of the boundary of a plane domain as a line through close points, with the domain on its left."""
-    points, normals = piece.chart(np.linspace(0.0, 1.0, 401)[:, None])
-    along = points[201] - points[200]
-    points = points if normals[200] @ (along[1], -along[0]) > 0 else points[::-1]
+    """A piece of the boundary of a plane domain as a fine polyline, with the domain on its left."""
+    points, normals = piece.chart(np.linspace(0.0, 1.0, CURVE_SEGMENTS + 1)[:, None])
+    middle = CURVE_SEGMENTS // 2
+    along = points[middle + 1] - points[middle]
+    points = points if normals[middle] @ (along[1], -along[0]) > 0 else points[::-1]
     return points[[0, -1]] if np.allclose(normals, normals[0], rtol=0, atol=1e-12) else points
 
 
 def _chained(curves: list[np.ndarray]) -> list[np.ndarray]:
-    """Closed loops of curves that run in one sense: each goes on with what starts nearest to where it ends."""
+    """Curves of the same orientation, joined to closed loops: each is followed by the one that starts nearest to its
+    end."""
     loops, rest = [], list(curves)
     while rest:
         loop = rest.pop(0)

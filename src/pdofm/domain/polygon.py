@@ -1,20 +1,21 @@
-"""Polygons with holes, by shapely."""
+"""Polygons with holes, based on shapely."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from pdofm._types import Normals, Points, Vector
-from pdofm.domain.base import Chart, Domain, Numbers, Piece, between
+from pdofm.domain.base import Domain
+from pdofm.domain.boundary import Chart, Piece
+from pdofm.domain.vectors import Numbers, between
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
 
 
 class Polygon(Domain):
-    """The polygon with these vertices `(n, 2)`, in either orientation, less the holes (each a list of vertices).
+    """The polygon with vertices `(n, 2)`, in either orientation, less the holes, each given by its vertices.
 
-    The edge from vertex i to the next is named "edge{i}", that of hole k "hole{k}-edge{i}".
+    The edge from vertex i to the next one is named "edge{i}", and that of hole k "hole{k}-edge{i}".
     """
 
     def __init__(self, vertices: Numbers, holes: Sequence[Numbers] = ()):
@@ -29,7 +30,7 @@ class Polygon(Domain):
                 "Expected edges that do not cross, and holes inside it that do not overlap."
             )
         if not polygon.area > 0:
-            raise DomainError("The polygon has area 0; expected vertices that are not all on one line.")
+            raise DomainError("The polygon has area 0; expected vertices that do not all lie on one line.")
         shapely.prepare(polygon)
         self._polygon = polygon
         self._edges = polygon.boundary
@@ -37,12 +38,10 @@ class Polygon(Domain):
         self.lower.setflags(write=False)
         self.upper.setflags(write=False)
 
-    @cached_property
-    def measure(self) -> float:
+    def _measure(self) -> float:
         return float(self._polygon.area)
 
-    @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Piece, ...]:
         holes = [_edges(hole, f"hole{index}-", inward=True) for index, hole in enumerate(self.holes)]
         return sum(holes, start=_edges(self.vertices, "", inward=False))
 
@@ -58,19 +57,19 @@ class Polygon(Domain):
 
 
 def _ring(vertices: Numbers, what: str) -> Points:
-    """The vertices `(n, 2)` of a ring, without a repeated last one."""
+    """The vertices `(n, 2)` of a closed polygon; a last vertex that repeats the first is dropped."""
     try:
         ring = np.array(vertices, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DomainError(f"The vertices of the {what} are not numbers; expected shape (n, 2).") from error
     if ring.ndim != 2 or ring.shape[1] != 2:
-        raise DomainError(f"The vertices of the {what} have shape {ring.shape}; expected (n, 2), one vertex a row.")
+        raise DomainError(f"The vertices of the {what} have shape {ring.shape}; expected (n, 2), one vertex per row.")
     if not np.isfinite(ring).all():
-        raise DomainError(f"The vertices of the {what} are not all finite; expected finite numbers.")
+        raise DomainError(f"Some vertices of the {what} are infinite or NaN; expected finite numbers.")
     if len(ring) > 1 and (ring[0] == ring[-1]).all():
         ring = ring[:-1]
     if len(ring) < 3:
-        raise DomainError(f"The {what} has {len(ring)} different vertices; expected at least 3.")
+        raise DomainError(f"The {what} has {len(ring)} distinct vertices; expected at least 3.")
     repeated = np.flatnonzero((ring == np.roll(ring, -1, axis=0)).all(axis=1))
     if repeated.size:
         raise DomainError(
@@ -81,7 +80,7 @@ def _ring(vertices: Numbers, what: str) -> Points:
 
 
 def _edges(ring: Points, prefix: str, inward: bool) -> tuple[Piece, ...]:
-    """The edges of a ring; normals point out of it, or into it if it is a hole."""
+    """The edges of a closed polygon, with normals that point out of it, or into it if `inward`."""
     following = np.roll(ring, -1, axis=0)
     x, y = (ring - ring[0]).T
     twice_area = np.sum(x * np.roll(y, -1) - np.roll(x, -1) * y)

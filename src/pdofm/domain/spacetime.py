@@ -1,21 +1,22 @@
 """Space-time cylinders: a domain in space times an interval of time."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from pdofm._types import Normals, Points, Vector
-from pdofm.domain.base import MARGIN, Chart, Domain, Keep, Numbers, Part, Piece, between, finite_vector
+from pdofm.domain.base import MARGIN, Domain
+from pdofm.domain.boundary import Chart, Keep, Part, Piece
+from pdofm.domain.vectors import Numbers, between, finite_vector
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
 
 
 class SpaceTime(Domain):
-    """`space` x (t0, t1), with `T` the pair (t0, t1), or a positive number for (0, T). Time is the last coordinate.
+    """The product of `space` and an interval of time: (t0, t1) if `T` is a pair, (0, T) if it is a positive number.
 
-    The boundary is the lateral one, `space.boundary` x (t0, t1), with the names of the pieces of space; the space at
-    one time is `at(t)`.
+    Time is the last coordinate. The boundary is the lateral one, `space.boundary` x (t0, t1), and its pieces have the
+    names that they have in space; the space at one time is `at(t)`.
     """
 
     has_time = True
@@ -24,7 +25,7 @@ class SpaceTime(Domain):
         if not isinstance(space, Domain):
             raise DomainError(f"The space is {space!r}; expected a domain such as Interval(0, 1).")
         if space.has_time:
-            raise DomainError(f"The space {space!r} has a time already; expected a domain in space only.")
+            raise DomainError(f"The space {space!r} already includes time; expected a domain in space only.")
         times = finite_vector(np.append(0.0, T) if np.ndim(T) == 0 else T, "time of SpaceTime", dim=2)
         if not times[0] < times[1]:
             raise DomainError(f"The time of SpaceTime is {T!r}; expected a positive number or a pair t0 < t1.")
@@ -41,19 +42,17 @@ class SpaceTime(Domain):
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return self.space.vanishing
 
-    @cached_property
-    def measure(self) -> float:
+    def _measure(self) -> float:
         return self.space.measure * (self.t1 - self.t0)
 
-    @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def _pieces(self) -> tuple[Piece, ...]:
         return tuple(self._lateral(piece) for piece in self.space.pieces)
 
     def at(self, t: float | int) -> Part:
-        """The whole space at the time t; its normal is -e_t at t0, the way out, and e_t at any other time."""
+        """The whole space at time t. Its normal points backwards in time at t0, and forwards at any other time."""
         time = float(finite_vector([t], "time")[0])
         if not self.t0 <= time <= self.t1:
-            raise DomainError(f"The time is {t!r}; expected it between t0={self.t0:.6g} and t1={self.t1:.6g}.")
+            raise DomainError(f"The time is {t!r}; expected a number between t0={self.t0:.6g} and t1={self.t1:.6g}.")
         name, measure, ends = f"t={time:.6g}", self.space.measure, (True,) * self.space.dim
         if self.space.is_box:
             piece = Piece(name, measure, ends, _slice_chart(self, time))
@@ -65,7 +64,7 @@ class SpaceTime(Domain):
 
     @property
     def initial(self) -> Part:
-        """The space at the time t0."""
+        """The space at the initial time t0."""
         return self.at(self.t0)
 
     def candidates(self, u: UnitPoints) -> Points:
@@ -91,7 +90,7 @@ class SpaceTime(Domain):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Slice(Piece):
-    """The space at one time, of a space that is not a box: clustered as the space is, not by parameter."""
+    """The space at one time, for a space that is not a box: its points cluster like those of the space."""
 
     space: Domain
 

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from pdofm._types import Points, Vector
 from pdofm.domain import Domain, SpaceTime
-from pdofm.domain.base import between
+from pdofm.domain.vectors import between
 from pdofm.errors import DomainError, unknown_name
 from pdofm.solving.solution import TEST_POINTS, Solution
 

@@ -1,1 +1,1 @@
-"""Problems: an equation on a domain, its conditions and its data."""
+"""Problems: an equation on a domain, with its conditions and data."""

@@ -16,21 +16,29 @@ from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
 
 CONDITION_WEIGHT = 10.0
-"""Default weight of a condition against the equation, after every row has been scaled to unit norm.
+"""Default weight of the rows of a condition, relative to those of the equation; all rows have unit norm before.
 
-Rows of an equation outnumber those of a condition, and an error at the boundary spreads over the whole domain: on
-elliptic problems weights from 10 to 100 lower the error by 2 to 5 compared with 1, on the wave equation 3 to 30 are
-best. 10 is near the best on all of them."""
+The rows of the equation outnumber those of a condition, and an error on the boundary spreads over the whole domain. On
+elliptic problems weights from 10 to 100 make the error 2 to 5 times smaller than a weight of 1 does; on the wave
+equation weights from 3 to 30 are best. 10 is close to the best on all of them."""
 
-Data = Any  # a number, a vector, or a function of (x) or (x, t); None where the exact solution gives it
+JUST_INSIDE = 1e-7
+"""How far points of the boundary are moved along the inward normal to test whether the domain lies there, in sizes of
+the domain: far above rounding, far below any detail of a domain."""
+
+FACE_PROBES = 64
+"""Points at which the two faces of a periodic condition are compared."""
+
+Data = Any
+"""A number, a vector, or a function of (x) or (x, t); None where the exact solution provides the values."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a condition may ask of its problem.
+    """What a condition can learn about its problem.
 
-    ``orders(axis)`` are the differential orders of the operator in each component, along an axis of space or in time
-    (None).
+    ``orders(axis)`` returns the differential order of the operator in each component, along an axis of space, or in
+    time for None.
     """
 
     domain: Domain
@@ -41,7 +49,7 @@ class Context:
 
 
 def takes_normal(function: Callable[..., Any]) -> bool:
-    """Whether a user function asks for the outward normal, by a parameter of that name."""
+    """Whether a user function has a parameter called ``normal``, which receives the outward normal."""
     try:
         return "normal" in inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -49,7 +57,7 @@ def takes_normal(function: Callable[..., Any]) -> bool:
 
 
 def call(function: Callable[..., Any], args: tuple[Any, ...], normal: Array) -> Any:
-    """A user function at a point, with the normal if it asks for it."""
+    """Call a user function at a point, with the normal if it has a parameter for it."""
     return function(*args, normal=normal) if takes_normal(function) else function(*args)
 
 
@@ -59,6 +67,8 @@ def _select(u: Any, unknown: str | None) -> Callable[..., Array]:
 
 @dataclass(frozen=True)
 class _Residual:
+    """What a function of the user's returns, ``residual(u, x)``."""
+
     function: Callable[..., Any]
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
@@ -67,7 +77,7 @@ class _Residual:
 
 @dataclass(frozen=True)
 class Value:
-    """u itself, or one of the unknowns."""
+    """The value of u, or of one of the unknowns."""
 
     is_linear: ClassVar[bool] = True
 
@@ -79,7 +89,7 @@ class Value:
 
 @dataclass(frozen=True)
 class _Mixed:
-    """alpha u + beta du/dn."""
+    """The combination alpha u + beta ∂u/∂n."""
 
     is_linear: ClassVar[bool] = True
 
@@ -95,6 +105,8 @@ class _Mixed:
 
 @dataclass(frozen=True)
 class _Velocity:
+    """The derivative ∂u/∂t."""
+
     is_linear: ClassVar[bool] = True
 
     unknown: str | None
@@ -105,7 +117,7 @@ class _Velocity:
 
 @dataclass(frozen=True)
 class _Derivatives:
-    """Derivatives 0 … derivatives[i] of component i along an axis."""
+    """The derivatives of orders 0 to derivatives[i] of each component i along an axis."""
 
     is_linear: ClassVar[bool] = True
 
@@ -124,7 +136,7 @@ class _Derivatives:
 
 
 class BaseCondition(ABC):
-    """What every condition has: a part to hold on (the whole boundary if omitted), a name, a weight."""
+    """A condition: where it holds (`on`, the whole boundary if omitted), its name in messages, and its weight."""
 
     on: Where
     name: str
@@ -132,13 +144,14 @@ class BaseCondition(ABC):
 
     @abstractmethod
     def terms(self, problem: Context) -> list[Term]:
-        """The condition as terms of the least-squares problem."""
+        """The terms of the least-squares problem that state this condition."""
 
     def _term(self, problem: Context, lhs: LeftSide, rhs: Any, suffix: str = "") -> Term:
         on = problem.boundary if self.on is None else self.on
         if isinstance(on, Part) and not on.pieces:
             raise ProblemError(
-                f"Condition {self.name!r} has no boundary to hold on: periodic conditions join all faces. Leave it out."
+                f"Condition {self.name!r} has no boundary left to hold on, because periodic conditions join all faces. "
+                "Leave it out."
             )
         needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, _Residual) and takes_normal(lhs.function))
         if needs_normal and not isinstance(on, Part):
@@ -151,10 +164,10 @@ class BaseCondition(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Condition(BaseCondition):
-    """``residual(u, x) = 0`` on a part of the domain, or at given points (an array of shape (n, d)).
+    """A general condition, ``residual(u, x) = 0``, on a part of the domain or at given points of shape (n, d).
 
-    In space-time ``residual(u, x, t)``. A parameter called ``normal`` receives the outward normal:
-    ``Condition(lambda u, x, normal: pf.normal_derivative(u, normal)(x) + u(x) ** 4, on=wall)``.
+    In space-time the residual is called as ``residual(u, x, t)``. A parameter called ``normal`` receives the outward
+    normal: ``Condition(lambda u, x, normal: pf.normal_derivative(u, normal)(x) + u(x) ** 4, on=wall)``.
     """
 
     residual: Callable[..., Any]
@@ -169,7 +182,7 @@ class Condition(BaseCondition):
 
 @dataclass(frozen=True, eq=False)
 class Dirichlet(BaseCondition):
-    """``u = value``. In a system `unknown` names the one that is given (all of them if omitted)."""
+    """The condition ``u = value``. In a system, `unknown` names the unknown that is given (all of them if omitted)."""
 
     value: Data = None
     on: Where = None
@@ -185,7 +198,7 @@ class Dirichlet(BaseCondition):
 
 @dataclass(frozen=True, eq=False)
 class Neumann(BaseCondition):
-    """``∂u/∂n = value``, n the outward normal."""
+    """The condition ``∂u/∂n = value``, with n the outward normal."""
 
     value: Data = None
     on: Where = None
@@ -200,7 +213,7 @@ class Neumann(BaseCondition):
 
 @dataclass(frozen=True, eq=False)
 class Robin(BaseCondition):
-    """``alpha u + beta ∂u/∂n = value``."""
+    """The condition ``alpha u + beta ∂u/∂n = value``, with numbers alpha and beta, and n the outward normal."""
 
     alpha: Any
     beta: Any
@@ -215,18 +228,18 @@ class Robin(BaseCondition):
         if not all(isinstance(c, int | float) for c in (self.alpha, self.beta)):
             raise ProblemError(
                 f"Condition {self.name!r}: alpha and beta must be numbers; got {self.alpha!r}, {self.beta!r}. For "
-                "coefficients that vary use Condition(lambda u, x, normal: …)."
+                "coefficients that vary, use Condition(lambda u, x, normal: …)."
             )
         return [self._term(problem, _Mixed(float(self.alpha), float(self.beta), self.unknown), self.value)]
 
 
 @dataclass(frozen=True, eq=False)
 class Periodic(BaseCondition):
-    """Opposite faces of a box agree along `axis`: values, and normal derivatives up to the order of the operator minus
-    one.
+    """The solution agrees on the two faces of a box across `axis`: its values, and its normal derivatives up to the
+    order of the operator minus one.
 
-    The derivatives matter: for the wave equation the values alone leave the problem under-determined. ``derivatives=0``
-    matches the values only.
+    The derivatives matter: with the values alone, the wave equation is under-determined. ``derivatives=0`` matches the
+    values only.
     """
 
     axis: int = 0
@@ -247,32 +260,39 @@ class Periodic(BaseCondition):
             raise ProblemError(
                 f"Condition {self.name!r}: a periodic condition chooses its faces by axis=; leave out on=."
             )
+        period = float(domain.upper[self.axis] - domain.lower[self.axis])
+        self._check_faces(domain, period)
+        opposite = tuple(period * (axis == self.axis) for axis in range(domain.dim))
+        lhs = Difference(_Derivatives(self.axis, self._matched(problem)), ((0.0,) * domain.dim, opposite))
+        return [Term(self.name, lhs, 0.0, domain.face(self.axis, 0), self.weight, "periodic")]
+
+    def _matched(self, problem: Context) -> tuple[int, ...]:
+        """The highest derivative that is matched, for each component."""
         if self.derivatives is None:
-            derivatives = tuple(max(order - 1, 0) for order in problem.orders(self.axis))
-        elif isinstance(self.derivatives, int) and self.derivatives >= 0:
-            derivatives = (self.derivatives,) * problem.layout.components
-        else:
+            return tuple(max(order - 1, 0) for order in problem.orders(self.axis))
+        if not isinstance(self.derivatives, int) or self.derivatives < 0:
             raise ProblemError(
                 f"Condition {self.name!r}: derivatives must be an integer of at least 0; got {self.derivatives!r}."
             )
-        period = float(domain.upper[self.axis] - domain.lower[self.axis])
-        faces = [domain.face(self.axis, side).sample(64) for side in (0, 1)]
-        across = [period * np.eye(domain.dim)[self.axis], -period * np.eye(domain.dim)[self.axis]]
-        # Just inside of the opposite face: its outward normal is the other way.
-        inner = [p + shift + 1e-7 * domain.size * n for (p, n), shift in zip(faces, across, strict=True)]
-        if not all(domain.contains(points).all() for points in inner):
-            raise ProblemError(
-                f"Condition {self.name!r}: the faces of {domain!r} across axis {self.axis} do not match. A periodic "
-                "condition needs two opposite faces that are translates of each other."
-            )
-        opposite = tuple(period * (axis == self.axis) for axis in range(domain.dim))
-        lhs = Difference(_Derivatives(self.axis, derivatives), ((0.0,) * domain.dim, opposite))
-        return [Term(self.name, lhs, 0.0, domain.face(self.axis, 0), self.weight, "periodic")]
+        return (self.derivatives,) * problem.layout.components
+
+    def _check_faces(self, domain: Domain, period: float) -> None:
+        """Raise unless each of the two faces, shifted by the period, lies on the other one."""
+        step = period * np.eye(domain.dim)[self.axis]
+        for side, shift in ((0, step), (1, -step)):
+            points, normals = domain.face(self.axis, side).sample(FACE_PROBES)
+            # The outward normal of one face is the inward normal of the other.
+            if not domain.contains(points + shift + JUST_INSIDE * domain.size * normals).all():
+                raise ProblemError(
+                    f"Condition {self.name!r}: the faces of {domain!r} across axis {self.axis} do not match. A "
+                    "periodic condition needs two opposite faces that are translates of each other."
+                )
 
 
 @dataclass(frozen=True, eq=False)
 class Initial(BaseCondition):
-    """``u = value`` at the first time and, where the equation is of second order in time, ``∂u/∂t = velocity``."""
+    """The condition ``u = value`` at the initial time and, if the equation is of second order in time,
+    ``∂u/∂t = velocity``."""
 
     value: Data = None
     velocity: Data = None
@@ -285,26 +305,25 @@ class Initial(BaseCondition):
     def terms(self, problem: Context) -> list[Term]:
         if not isinstance(problem.domain, SpaceTime):
             raise ProblemError(
-                f"Condition {self.name!r} needs a time; the domain is {problem.domain!r}. Use SpaceTime(space, T)."
+                f"Condition {self.name!r} needs a domain with time; got {problem.domain!r}. Use SpaceTime(space, T)."
             )
         on = problem.domain.initial if self.on is None else self.on
         terms = [Term(self.name, Value(self.unknown), self.value, on, self.weight)]
-        orders = dict(zip(problem.layout.component_names, problem.orders(None), strict=True))
+        orders = problem.orders(None)
         if self.unknown is not None:
             start, size = problem.layout.offsets[self.unknown]
-            orders = dict(list(orders.items())[start : start + size])
-        second = max(orders.values()) >= 2
-        if second and self.velocity is None and not problem.has_exact:
+            orders = orders[start : start + size]
+        order = max(orders)
+        if order < 2:
+            if self.velocity is not None:
+                raise ProblemError(
+                    f"Condition {self.name!r}: a velocity is given, but the equation is of order {order} in time. "
+                    "Leave the velocity out."
+                )
+            return terms
+        if self.velocity is None and not problem.has_exact:
             raise ProblemError(
                 f"Condition {self.name!r}: the equation is of second order in time, but no velocity is given. "
                 "Write Initial(value, velocity)."
             )
-        if not second and self.velocity is not None:
-            raise ProblemError(
-                f"Condition {self.name!r}: a velocity is given, but the equation is of order {max(orders.values())} in "
-                "time. "
-                "Leave the velocity out."
-            )
-        if second:
-            terms.append(Term(f"{self.name}-velocity", _Velocity(self.unknown), self.velocity, on, self.weight))
-        return terms
+        return [*terms, Term(f"{self.name}-velocity", _Velocity(self.unknown), self.velocity, on, self.weight)]

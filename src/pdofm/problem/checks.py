@@ -1,0 +1,108 @@
+"""Checks of a statement that need no evaluation of the user's functions: names, conditions, and where they hold."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+from pdofm.calculus.terms import Term
+from pdofm.domain import Domain, Part
+from pdofm.errors import ProblemError
+from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
+
+RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats", "attempts"} | {
+    *("space", "search"),
+    *("gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
+}
+"""Attributes of a `Solution`, and of one of many solutions. An unknown of the same name could not be reached."""
+
+CLOSED = 1e-9
+"""How far outside the domain a given point may lie, in sizes of the domain: points on the boundary are allowed, and
+rounding moves them off it."""
+
+PROBES = 64
+"""Points at which a part of the boundary is compared with the domain: enough to meet a part that lies elsewhere."""
+
+
+def check_unknowns(unknowns: Mapping[str, int]) -> None:
+    """Raise if a name cannot be an attribute of a solution, or if a size is not a positive integer."""
+    for name, size in unknowns.items():
+        if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and name not in RESERVED):
+            raise ProblemError(
+                f"{name!r} cannot name an unknown; expected a Python name that does not start with an underscore and "
+                f"is not one of {sorted(RESERVED)}. Choose another name."
+            )
+        if not isinstance(size, int) or size < 1:
+            raise ProblemError(
+                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1. "
+                "Write for instance unknowns={'v': 2, 'p': 1}."
+            )
+    if not unknowns:
+        raise ProblemError(
+            "unknowns is empty; expected names with sizes, as in {'v': 2, 'p': 1}. Leave it out for one scalar."
+        )
+
+
+def check_condition(condition: Any, unknowns: Collection[str]) -> None:
+    """Raise unless the object is a condition on unknowns of the problem, with a usable weight and place."""
+    if not isinstance(condition, BaseCondition):
+        raise ProblemError(
+            f"conditions must be objects such as Dirichlet(0.0) or Neumann(0.0); got {type(condition).__name__}."
+        )
+    unknown = getattr(condition, "unknown", None)
+    if unknown is not None and unknown not in unknowns:
+        known = f"expected one of {list(unknowns)}" if unknowns else "this problem has one scalar. Leave unknown= out"
+        raise ProblemError(f"Condition {condition.name!r} names the unknown {unknown!r}; {known}.")
+    if not (np.isfinite(condition.weight) and condition.weight > 0):
+        raise ProblemError(
+            f"Condition {condition.name!r} has the weight {condition.weight}; expected a positive number."
+        )
+    if condition.on is not None and not isinstance(condition.on, Part | list | np.ndarray | Array):
+        raise ProblemError(
+            f"Condition {condition.name!r}: on= must be a part of the domain, such as domain.part(name), or points; "
+            f"got {type(condition.on).__name__}."
+        )
+
+
+def check_place(term: Term, domain: Domain) -> None:
+    """Raise unless the term holds inside the domain or on its boundary."""
+    if term.on is None:
+        return
+    if isinstance(term.on, Part):
+        # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.
+        points, normals = term.on.sample(PROBES)
+        outside = ~domain.contains(points - JUST_INSIDE * domain.size * normals)
+    else:
+        points = given_points(term, domain)
+        outside = ~domain.contains(points, tol=CLOSED * domain.size)
+    if outside.any():
+        raise ProblemError(
+            f"Condition {term.name!r}: {outside.sum()} of {len(points)} points, for instance "
+            f"{points[outside][0].tolist()}, lie outside {domain!r}. Take the part from this domain: domain.boundary, "
+            "domain.part(name) or domain.boundary.where(predicate)."
+        )
+
+
+def given_points(term: Term, domain: Domain) -> np.ndarray:
+    """The points (n, d) of a condition that is stated at points instead of on a part."""
+    points = np.asarray(term.on, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != domain.dim or len(points) == 0:
+        raise ProblemError(
+            f"Condition {term.name!r}: on= must be a part of the domain or points of shape (n, {domain.dim}); got an "
+            f"array of shape {points.shape}."
+        )
+    return points
+
+
+def check_start(conditions: Sequence[Term], order: int) -> None:
+    """Raise if an equation of positive `order` in time has no condition at a single time or at given points."""
+    if order == 0:
+        return
+    for term in conditions:
+        if not isinstance(term.on, Part) or np.ptp(term.on.sample(8)[0][:, -1]) == 0:
+            return
+    raise ProblemError(
+        f"The equation is of order {order} in time, but no condition holds at the start: its solution is not unique. "
+        "Add Initial(value)."
+    )

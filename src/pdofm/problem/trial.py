@@ -1,0 +1,121 @@
+"""Trial evaluation: the user's functions are traced at one point, before any real work, to find and explain errors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from pdofm.calculus.terms import Layout, Term, joined
+from pdofm.domain import Domain
+from pdofm.errors import PdofmError, ProblemError
+from pdofm.problem.conditions import takes_normal
+from pdofm.problem.data import RightSide
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Traces functions at a point of the domain. Nothing is computed, but every error of a shape shows."""
+
+    domain: Domain
+    layout: Layout
+
+    @cached_property
+    def _point(self) -> np.ndarray:
+        return self.domain.sample(1)[0]
+
+    def check_exact(self, exact: Any, fields: Any) -> None:
+        """Raise unless `exact` gives a value for every component; `fields` is the same as user functions see it."""
+        names = None if self.layout.unknowns is None else [name for name, _ in self.layout.unknowns]
+        given = list(exact) if isinstance(exact, Mapping) else None
+        if (names is None and not callable(exact)) or (names is not None and sorted(given or []) != sorted(names)):
+            expected = (
+                "a function of the point" if names is None else f"a dictionary with a function for each of {names}"
+            )
+            raise ProblemError(f"exact must be {expected}; got {given or type(exact).__name__}.")
+        point = jax.ShapeDtypeStruct((self.domain.dim,), jnp.float64)
+        found = jax.eval_shape(lambda z: joined(fields(*self.layout.arguments(z))), point).shape[0]
+        if found != self.layout.components:
+            raise ProblemError(
+                f"exact has {found} values at a point; expected {self.layout.components}, one per component of the "
+                "unknowns."
+            )
+
+    def check_term(self, term: Term, right_side: RightSide) -> None:
+        """Raise unless the left side and the data of a term can be evaluated and have matching shapes."""
+
+        def left(z: Array, normal: Array) -> Array:
+            u = self.layout.fields(lambda y: jnp.sum(y) * jnp.ones(self.layout.components))
+            return term.lhs(u, u, self.layout.arguments(z), normal)
+
+        is_equation = term.name == "equation"
+        function = "operator" if is_equation else f"condition {term.name!r}"
+        rows = self._size(left, function, "u, ")
+        self._check_indices(function, getattr(term.lhs, "function", None), with_unknown=True)
+        if is_equation and self.layout.unknowns is None and rows != 1:
+            raise ProblemError(
+                f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
+                "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
+            )
+        self.check_data(term, right_side, rows, "source" if is_equation else f"value of condition {term.name!r}")
+
+    def check_data(self, term: Term, right_side: RightSide, rows: int, data: str) -> None:
+        """Raise unless the right side has one value at a point, or one per row of the left side; messages call it
+        `data`."""
+
+        def right(z: Array, normal: Array) -> Array:
+            return right_side(self.layout, self.layout.arguments(z), normal)
+
+        found = self._size(right, data, "")
+        self._check_indices(data, term.rhs)
+        if found not in (1, rows):
+            raise ProblemError(
+                f"The {data} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
+                "number."
+            )
+
+    def _size(self, function: Callable[..., Array], what: str, first: str) -> int:
+        """Number of values that a function returns at a point; an error inside it is explained."""
+        dim, has_time = self.domain.dim, self.layout.has_time
+        point, space = (jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, dim - has_time))
+        try:
+            return jax.eval_shape(function, point, space).shape[0]
+        except PdofmError:
+            raise
+        except (TypeError, ValueError, AttributeError, IndexError) as error:
+            reason = str(error).splitlines()[0].rstrip(".")
+            raise ProblemError(
+                f"The {what} cannot be evaluated at a point: {reason}. It is called as "
+                f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers. "
+                "Use jax.numpy (jnp) instead of numpy and math, jnp.where instead of if, and apply operators to a "
+                "point: laplacian(u)(x)."
+            ) from error
+
+    def _check_indices(self, what: str, function: Any, with_unknown: bool = False) -> None:
+        """Raise if a function uses a coordinate that the point does not have.
+
+        JAX clamps an index that is out of range, but NumPy raises: the function is traced with a NumPy point.
+        """
+        if not callable(function):
+            return
+        z = self._point
+        args: tuple[Any, ...] = (z[:-1], z[-1]) if self.layout.has_time else (z,)
+        extra = {"normal": np.zeros(len(args[0]))} if takes_normal(function) else {}
+
+        def traced(values: Array) -> Any:
+            unknown = (self.layout.fields(lambda y: values),) if with_unknown else ()
+            return function(*unknown, *args, **extra)
+
+        try:
+            with np.errstate(all="ignore"):
+                jax.eval_shape(traced, jax.ShapeDtypeStruct((self.layout.components,), jnp.float64))
+        except IndexError as error:
+            raise ProblemError(
+                f"The {what} uses a coordinate that does not exist: {error}. x has {len(args[0])} coordinates."
+            ) from error
+        except Exception:  # noqa: BLE001 (every other error also occurs, and is explained, in `_size`)
+            pass
