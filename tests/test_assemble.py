@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.discrete import assemble as module
+from pdofm.discrete import assemble as assembly
 from pdofm.discrete import evaluate as evaluation
-from pdofm.discrete.assemble import Memory, assemble, left_values
+from pdofm.discrete import system as systems
+from pdofm.discrete.assemble import assemble, left_values
 from pdofm.discrete.collocate import Block, collocate, thinned, with_equation
 from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
+from pdofm.discrete.memory import Memory
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
 
@@ -227,7 +229,7 @@ def test_chunks_of_points_give_the_same_system(name, monkeypatch, seed):
     features = network(problem.domain)
     c = coefficients(problem, features, seed)
     _, whole = system_at(problem, features, c, interior=150, boundary=90)
-    monkeypatch.setattr(module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(assembly, "CHUNK_BYTES", 1)
     _, chunked = system_at(problem, features, c, interior=150, boundary=90)
     assert chunked.rows == whole.rows
     for name in ("A", "left", "right", "scales"):
@@ -241,7 +243,7 @@ def test_a_folded_system_is_the_same_least_squares_problem(name, monkeypatch, se
     features = network(problem.domain)
     c = coefficients(problem, features, seed)
     blocks, whole = system_at(problem, features, c, interior=500, boundary=300)
-    monkeypatch.setattr(module, "LARGEST_MATRIX", 1)
+    monkeypatch.setattr(systems, "LARGEST_MATRIX", 1)
     folded = assemble(problem.layout, features, blocks, c, fold=True)
     assert folded.A.shape == (c.size + 1, c.size)
     assert len(folded.b) == len(whole.b) > len(folded.target)
@@ -270,7 +272,7 @@ def test_folding_does_not_change_the_solution(make, monkeypatch):
     problem = make()
     features = pf.Chebyshev(problem.domain, 100 if problem.domain.dim == 2 else 15)
     whole = pf.solve(problem, features, points=2500)
-    monkeypatch.setattr(module, "LARGEST_MATRIX", 1)
+    monkeypatch.setattr(systems, "LARGEST_MATRIX", 1)
     folded = pf.solve(problem, features, points=2500)
     points = problem.domain.sample(500)
     np.testing.assert_allclose(folded.coefficients, whole.coefficients, atol=1e-11 * np.abs(whole.coefficients).max())
@@ -283,7 +285,7 @@ def test_folding_does_not_change_the_solution(make, monkeypatch):
 
 def test_with_folding_the_memory_does_not_grow_with_the_rows(monkeypatch):
     """40000 rows of 190 entries take 61 MB; folded, no more than the block that is reduced at once, and vectors."""
-    monkeypatch.setattr(module, "LARGEST_MATRIX", 2**20)
+    monkeypatch.setattr(systems, "LARGEST_MATRIX", 2**20)
     problem = pf.zoo.get("poisson-square")
     features = pf.Chebyshev(problem.domain, 190)
     pf.solve(problem, features, points=2000)  # what is compiled once does not count
@@ -346,7 +348,7 @@ def test_a_linear_system_moves_from_zero_to_any_coefficients(seed):
 
 def test_points_that_are_held_out_are_never_folded(monkeypatch):
     """A condition at given points has all of them among those held out."""
-    monkeypatch.setattr(module, "LARGEST_MATRIX", 1)
+    monkeypatch.setattr(systems, "LARGEST_MATRIX", 1)
     points = np.stack([np.full(2000, 0.0), np.linspace(-1, 1, 2000)], axis=1)
     problem = pf.Problem(
         BOX,

@@ -29,3 +29,18 @@ def test_both_names_at_once_are_refused():
 def test_the_tolerance_of_an_iteration_had_another_name(method):
     with pytest.warns(DeprecationWarning, match=r"rtol= of .* is now called tol="):
         assert method(rtol=1e-7) == method(tol=1e-7)
+
+
+def test_least_squares_of_factor_were_given_directly():
+    problem = pf.zoo.get("poisson-1d")
+    with pytest.warns(DeprecationWarning, match=r"lstsq= of factor\(\) is now method=Linear"):
+        old = pf.factor(problem, 20, lstsq=pf.SVD())
+    new = pf.factor(problem, 20, method=pf.Linear(lstsq=pf.SVD()))
+    assert type(old.factorization) is type(new.factorization)
+    assert old.factorization.condition == new.factorization.condition
+
+
+def test_attributes_with_new_names_answer_to_the_old_ones():
+    u = pf.solve(pf.zoo.get("poisson-1d"), 20)
+    with pytest.warns(DeprecationWarning, match=r"\.held_out of Stats is now called \.held_out_residual"):
+        assert u.stats.held_out == u.stats.held_out_residual

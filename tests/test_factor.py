@@ -175,7 +175,7 @@ def test_the_problems_own_data_give_the_solution_of_solve(name):
     assert len(many) == 1
     assert relative(many(points)[..., 0], u(points)) < 1e-12
     assert relative(many[0](points), u(points)) < 1e-12
-    assert many.held_out
+    assert many.is_held_out
     assert many.converged.all()
 
 
@@ -189,7 +189,7 @@ def test_data_in_arrays_give_the_exact_solutions_also_on_domains_that_the_featur
     found = many(points) if problems(name)[0].unknowns else many(points)[:, None]
     assert found.shape == exact.shape
     assert all(relative(found[..., j], exact[..., j]) < 1e-9 for j in range(3))
-    assert not many.held_out
+    assert not many.is_held_out
     assert many.converged.all()
     assert (many.residuals < 1e-8).all()
 
@@ -214,7 +214,7 @@ def test_functions_and_arrays_of_their_values_give_the_same_solutions(name):
     by_function = one.solve([source], {part: [other.exact_fields] for part in boundary})
     points = other.domain.sample(100)
     assert relative(by_function(points), by_array(points)) < 1e-10
-    assert (by_function.held_out, by_array.held_out) == (True, False)
+    assert (by_function.is_held_out, by_array.is_held_out) == (True, False)
 
 
 def test_more_right_hand_sides_than_features_are_the_solutions_one_by_one():
@@ -331,7 +331,7 @@ def test_data_may_ask_for_the_normal():
 @pytest.mark.parametrize("lstsq", [pf.QR(), pf.SVD(), pf.SVD(rcond=1e-12)], ids=repr)
 @pytest.mark.parametrize("k", [2, 90])
 def test_every_least_squares_solver_gives_the_same_solutions(lstsq, k):
-    one = pf.factor(poisson(first), 80, lstsq=lstsq)
+    one = pf.factor(poisson(first), 80, method=pf.Linear(lstsq=lstsq))
     scale = np.arange(1.0, k + 1)
     sources = one.system.right[one.system.rows["equation"]][:, None] * scale
     boundary = one.system.right[one.system.rows["dirichlet"]][:, None] * scale

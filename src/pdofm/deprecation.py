@@ -1,4 +1,4 @@
-"""Old names of arguments, which keep working for one version."""
+"""Old names of arguments and attributes, which keep working for one version."""
 
 import functools
 import warnings
@@ -35,3 +35,14 @@ def _accepting(names: dict[str, str], function: Any, owner: str) -> Any:
         return function(*args, **kwargs)
 
     return wrapper
+
+
+def renamed_attribute(old: str, new: str) -> property:
+    """The attribute `old` of a class, which is called `new` now: ``old = renamed_attribute("old", "new")``."""
+
+    def read(self: Any) -> Any:
+        message = f".{old} of {type(self).__name__} is now called .{new}; the old name will go in the next version."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(read, doc=f"The old name of `{new}`.")

@@ -17,9 +17,9 @@ from pdofm._types import Key
 from pdofm.adaptive.ledger import Ledger
 from pdofm.adaptive.schedule import pays, sizes
 from pdofm.adaptive.verifier import Verifier
-from pdofm.discrete.assemble import Memory
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.evaluate import evaluate
+from pdofm.discrete.memory import Memory
 from pdofm.errors import PdofmError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.distance import distance

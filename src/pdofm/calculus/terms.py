@@ -16,6 +16,13 @@ from jax import Array
 from pdofm.domain import Part
 from pdofm.errors import ProblemError, unknown_name
 
+CONDITION_WEIGHT = 10.0
+"""Default weight of the rows of a condition, relative to those of the equation; all rows have unit norm before.
+
+The rows of the equation outnumber those of a condition, and an error on the boundary spreads over the whole domain. On
+elliptic problems weights from 10 to 100 make the error 2 to 5 times smaller than a weight of 1 does; on the wave
+equation weights from 3 to 30 are best. 10 is close to the best on all of them."""
+
 Evaluate = Callable[[Array], Array]
 """From a stored point (d,) to all components (C,)."""
 

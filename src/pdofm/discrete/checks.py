@@ -1,4 +1,4 @@
-"""What is refused before anything is solved."""
+"""Checks of a problem, and of features for it, before anything is solved."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from pdofm.features import Features
 from pdofm.problem.problem import Problem
 
 IMPOSED_POINTS = 32
-"""Points on the boundary at which it is checked what features impose."""
+"""Points on the boundary at which conditions that features impose are compared with those of the problem."""
 
 
 def check_problem(caller: str, problem: object) -> None:

@@ -76,10 +76,10 @@ def _is_extended(term: Term) -> bool:
 
 
 FEWEST_CANDIDATES, MOST_CANDIDATES = 16, 2000
-"""Where features choose among points, so many times more of them are drawn than needed."""
+"""Candidates that are drawn per collocation point where the features choose among points."""
 
 ALL_CANDIDATES = 2**21
-"""More are not drawn in all."""
+"""The largest number of candidates that are drawn for one term: a few hundred MiB of derivatives at most."""
 
 
 def _pool(concentration: float, count: int) -> int:
@@ -91,7 +91,7 @@ def _pool(concentration: float, count: int) -> int:
 def _wanted(
     features: Features, points: Points, normals: Normals, pool: int, rng: np.random.Generator
 ) -> tuple[Float[np.ndarray, "kept d"], Float[np.ndarray, "kept d"]]:
-    """One of `pool` points, with the density that the features ask for."""
+    """One in `pool` points, drawn with the density that the features ask for."""
     weights = features.density(points)
     keep = rng.choice(len(points), -(-len(points) // pool), replace=False, p=weights / weights.sum())
     return points[keep], normals[keep]

@@ -7,8 +7,13 @@ from pdofm.features import Features, NetworkFeatures, polynomial_degree
 from pdofm.problem.problem import Problem
 
 SIZES = {1: 100, 2: 500, 3: 1200}
+"""Default number of features by dimension: smooth solutions have converged, and a solve takes at most seconds."""
+
 SIZES_OF_SYSTEMS = {1: 100, 2: 300, 3: 600}
+"""The same for systems, per component: the cost grows with the cube of features times components."""
+
 LARGEST_SIZE = 1500
+"""Default number of features in more than three dimensions."""
 
 
 def default_features(problem: Problem, size: int | None = None, key: Key = 0) -> Features:
@@ -20,8 +25,8 @@ def default_features(problem: Problem, size: int | None = None, key: Key = 0) ->
 
 
 def default_counts(problem: Problem, size: int) -> tuple[int, int]:
-    """How many points: four per feature inside; on the boundary four per degree of freedom of polynomials of the same
-    dimension there."""
+    """The numbers of points inside and on the boundary: four per feature inside; on the boundary four per degree of
+    freedom that polynomials with as many features have there."""
     dim = problem.domain.dim
     degree = polynomial_degree(size, dim)
     on_a_face = prod((degree + i) / i for i in range(1, dim))

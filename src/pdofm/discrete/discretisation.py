@@ -1,4 +1,4 @@
-"""A problem in a space at points: what solving, searching and factoring start from."""
+"""A problem, a space and collocation points: what solving, searching and factoring start from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.discrete.assemble import Memory, System, all_left_values, assemble, entries
+from pdofm.discrete.assemble import all_left_values, assemble
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block, collocate
 from pdofm.discrete.defaults import default_counts, default_features
 from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
+from pdofm.discrete.local import entries
+from pdofm.discrete.memory import Memory
+from pdofm.discrete.system import System
 from pdofm.errors import FeaturesError, SolveError
 from pdofm.features import Features, check_count
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 
-FEW_POINTS = 256
-"""Points at which an iteration watches the unknowns."""
+WATCHED_POINTS = 256
+"""Points at which an iteration measures how far a step moves the unknowns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,8 @@ class Discretisation:
     memory: Memory = field(default_factory=Memory)
 
     def other_points(self, interior: int) -> list[Block]:
-        """The terms at points that are not fitted: so many inside, and a quarter as many as fitted on the boundary."""
+        """The terms at other points than the fitted ones: `interior` inside, and on the boundary a quarter as many as
+        are fitted."""
         inside, around = max(interior, 64), max(self.boundary_points // 4, 16)
         return collocate(self.problem, inside, around, features=self.features, sampling="random", key=self.seed)
 
@@ -58,9 +62,12 @@ class Discretisation:
         fold: bool = True,
         role: str = "fitted",
     ) -> System:
-        """The linearised system at `coefficients`, for its own blocks together with that at the points that are held
-        out; with `check`, errors for values that are not finite; without `fold` all rows are there, however many.
-        `role` is what the points of other blocks are called in the memory."""
+        """The linearised system at `coefficients`: that of its own blocks together with the one at the held-out points,
+        or that of other `blocks`.
+
+        With `check` values that are not finite are errors. Without `fold` all rows are kept, however many there are.
+        `role` is what the points of other blocks are called in the memory.
+        """
         known = {"check": check, "memory": self.memory}
         joint = blocks is None and bool(self.held_out)
         if joint:
@@ -70,23 +77,23 @@ class Discretisation:
         own = self._assembled(self.blocks if blocks is None else blocks, coefficients, fold=fold, role=role, **known)
         if not joint:
             return own
-        return replace(own, unseen=self._assembled(self.held_out, coefficients, role="held out", **known))
+        return replace(own, held_out=self._assembled(self.held_out, coefficients, role="held out", **known))
 
     def _assembled(self, blocks: Sequence[Block], coefficients: Coefficients, **options: Any) -> System:
         return assemble(self.problem.layout, self.features, blocks, coefficients, **options)
 
     def moved(self, system: System, coefficients: Coefficients) -> System:
-        """The system with its left sides at other coefficients. Its rows and scales stay; the factored matrix is not to
-        be factored again."""
+        """The system with its left sides at other coefficients, but the same rows and scales: for a step with a matrix
+        that is already factored."""
 
         def left(blocks: Sequence[Block]) -> np.ndarray:
             return all_left_values(self.problem.layout, self.features, blocks, coefficients, self.memory)
 
-        unseen = replace(system.unseen, left=left(self.held_out)) if system.unseen is not None else None
-        return replace(system, left=left(self.blocks), unseen=unseen)
+        held_out = replace(system.held_out, left=left(self.held_out)) if system.held_out is not None else None
+        return replace(system, left=left(self.blocks), held_out=held_out)
 
     def iterating(self) -> "Discretisation":
-        """The same for an iteration, which meets the same derivatives of the features in each step."""
+        """The same for an iteration, which needs the same derivatives of the features in each step."""
         return replace(self, memory=self.memory.iterating())
 
     def zero(self) -> Coefficients:
@@ -99,14 +106,13 @@ class Discretisation:
         return all(is_affine(self.problem.layout, block) for block in self.blocks)
 
     def nonlinear_terms(self, step: Coefficients | None = None) -> list[str]:
-        """Terms that are not affine in the unknown, tried by a step away from zero: to a solution, at whose size and in
-        whose region a nonlinearity may show first, or any step."""
+        """The names of the terms that are not affine in the unknown; see `linearity.nonlinear_terms`."""
         return nonlinear_terms(self.problem.layout, self.features, self.blocks, step)
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
         points = self.blocks[0].points
-        return evaluate(self.features, coefficients, points[spread(len(points), FEW_POINTS)])
+        return evaluate(self.features, coefficients, points[spread(len(points), WATCHED_POINTS)])
 
 
 def discretise(

@@ -1,4 +1,4 @@
-"""Whether a problem is linear: as it is written, or as far as a trial shows."""
+"""Whether a problem is linear: proved from how it is written, or tried."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from pdofm.discrete.collocate import Block, thinned
 from pdofm.discrete.direct import Coefficients
 from pdofm.features import Features
 
-PROBED = 256
-"""Points of each term at which it is tried whether a left side is linear."""
+TRIED_POINTS = 256
+"""Points of each term at which a left side is tried for linearity."""
 
 
 def is_affine(layout: Layout, block: Block) -> bool:
@@ -23,16 +23,16 @@ def is_affine(layout: Layout, block: Block) -> bool:
 def nonlinear_terms(
     layout: Layout, features: Features, blocks: Sequence[Block], step: Coefficients | None = None
 ) -> list[str]:
-    """The names of the terms that are not affine in the unknown: a step from the zero function leaves the linearisation
-    there.
+    """The names of the terms that are not affine in the unknown: those that differ from their linearisation at zero
+    after a step.
 
-    With `step` the coefficients of a function, at whose size and in whose region a nonlinearity may show; else any step
-    will do. Left sides that are affine as they are written are not tried.
+    `step` are the coefficients of a function, by default a random one; a nonlinearity may show only at the size and in
+    the region of the solution. Left sides that are affine as they are written are not tried.
     """
     return [
         block.term.name
         for block in blocks
-        if not is_affine(layout, block) and not _stays(layout, features, thinned(block, PROBED), step)
+        if not is_affine(layout, block) and not _stays(layout, features, thinned(block, TRIED_POINTS), step)
     ]
 
 

@@ -20,7 +20,7 @@ def right_values(
 ) -> RightValues:
     """The right side of a block at its points; `what` names it in messages.
 
-    To compile pays for a function that is met again, not for one of a thousand that are evaluated once.
+    Compiling pays for a function that will be evaluated again, but not for one of a thousand that are evaluated once.
     """
     n, side = len(block.points), block.right_side
     if compiled or side.numbers is not None:
@@ -33,7 +33,7 @@ def right_values(
 
 
 class RightSides:
-    """Right sides at points, remembered: a search meets the same points again, and more of them."""
+    """Right sides at points, remembered: a growing space keeps the points of the smaller one and adds others."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[Block, RightValues]] = {}
@@ -75,8 +75,8 @@ def _common(a: Block, b: Block) -> int:
 
 
 def _rounded(n: int) -> int:
-    """n rounded up to one of four sizes per power of two: what is not compiled as a whole is compiled operation by
-    operation, for every size anew."""
+    """n rounded up to one of four sizes per power of two. Code that is not compiled as a whole is compiled operation by
+    operation, and again for every size."""
     step = max(1, 2 ** (max(n - 1, 1).bit_length() - 3))
     return -(-n // step) * step
 

@@ -9,10 +9,8 @@ from jax import Array
 
 from pdofm._types import Vector
 from pdofm.calculus.operators import dt, partial
-from pdofm.calculus.terms import Difference, Term, joined
+from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Term, joined
 from pdofm.domain import Domain, Part, Piece, trim
-
-INTERFACE_WEIGHT = 10.0
 
 
 def interface_terms(lower: Vector, upper: Vector, grid: tuple[int, ...], domain: Domain) -> tuple[Term, ...]:
@@ -26,7 +24,7 @@ def interface_terms(lower: Vector, upper: Vector, grid: tuple[int, ...], domain:
         if pieces:
             above, below = (tuple(sign * shift * (i == axis) for i in range(len(grid))) for sign in (1, -1))
             lhs = Difference(_ValueAndSlope(axis), (above, below))
-            terms.append(Term(f"interface-x{axis}", lhs, 0.0, Part(pieces, domain.has_time), INTERFACE_WEIGHT))
+            terms.append(Term(f"interface-x{axis}", lhs, 0.0, Part(pieces, domain.has_time), CONDITION_WEIGHT))
     return tuple(terms)
 
 

@@ -11,16 +11,9 @@ import numpy as np
 from jax import Array
 
 from pdofm.calculus.operators import dt, normal_derivative, partial
-from pdofm.calculus.terms import Difference, Layout, LeftSide, Term, Where, joined
+from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Layout, LeftSide, Term, Where, joined
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
-
-CONDITION_WEIGHT = 10.0
-"""Default weight of the rows of a condition, relative to those of the equation; all rows have unit norm before.
-
-The rows of the equation outnumber those of a condition, and an error on the boundary spreads over the whole domain. On
-elliptic problems weights from 10 to 100 make the error 2 to 5 times smaller than a weight of 1 does; on the wave
-equation weights from 3 to 30 are best. 10 is close to the best on all of them."""
 
 JUST_INSIDE = 1e-7
 """How far points of the boundary are moved along the inward normal to test whether the domain lies there, in sizes of

@@ -18,8 +18,8 @@ The estimate is the largest of these numbers, and of what an iteration that stop
 import numpy as np
 
 from pdofm._types import Points
-from pdofm.discrete.assemble import System
 from pdofm.discrete.evaluate import evaluate_all
+from pdofm.discrete.system import System
 from pdofm.features import Features
 from pdofm.numerics.distance import distance, relative_sizes
 from pdofm.numerics.lstsq import EPSILON, Factorization
@@ -72,8 +72,8 @@ def undetermined(features: Features, factored: Factorization, points: Points) ->
     if factored.rank == size and factored.condition * EPSILON < NEGLIGIBLE:
         return 0.0
     some = np.random.default_rng(0).standard_normal(size) / factored.scale
-    unseen = some - factored.finish(factored.multiply(some))
-    functions = np.stack([some, unseen, np.zeros(size)]).reshape(3, features.size, -1)
+    free = some - factored.finish(factored.multiply(some))
+    functions = np.stack([some, free, np.zeros(size)]).reshape(3, features.size, -1)
     whole, part, origin = evaluate_all(features, functions, points[:FREE_POINTS])
     return float(np.max(relative_sizes(part - origin, whole - origin)))
 

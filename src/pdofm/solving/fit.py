@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.discrete.assemble import Memory
 from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation, discretise
+from pdofm.discrete.memory import Memory
 from pdofm.errors import NonlinearError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
@@ -39,8 +39,8 @@ def fit(
     clock = Clock()
     with clock("points"):
         discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
-        held_out = discretisation.other_points(discretisation.features.size)
-        discretisation = replace(discretisation, held_out=held_out)
+        others = discretisation.other_points(discretisation.features.size)
+        discretisation = replace(discretisation, held_out=others)
     features, size = discretisation.features, discretisation.features.size
     with clock("assemble"):
         first = Linear() if method is None else method
@@ -53,14 +53,14 @@ def fit(
                 raise
             outcome = Newton().run(discretisation, system)
     with clock("estimate"):
-        unseen = outcome.unseen or discretisation.system(
-            outcome.coefficients, held_out, check=True, fold=False, role="held out"
+        held_out = outcome.held_out or discretisation.system(
+            outcome.coefficients, others, check=True, fold=False, role="held out"
         )
-        estimate = estimate_error(features, outcome, unseen, held_out[0].points)
-        free = undetermined(features, outcome.factorization, held_out[0].points)
+        estimate = estimate_error(features, outcome, held_out, others[0].points)
+        free = undetermined(features, outcome.factorization, others[0].points)
         estimate = max(estimate, free if free <= NOT_UNIQUE else 1.0)
     residuals = {
-        name: Residual(_rms(outcome.residual[rows]), _rms((unseen.left - unseen.right)[unseen.rows[name]]))
+        name: Residual(_rms(outcome.residual[rows]), _rms((held_out.left - held_out.right)[held_out.rows[name]]))
         for name, rows in outcome.rows.items()
     }
     stats = Stats(
@@ -70,13 +70,13 @@ def fit(
         rank=outcome.factorization.rank,
         condition=outcome.factorization.condition,
         residuals=residuals,
-        held_out=_rms(unseen.b),
+        held_out_residual=_rms(held_out.b),
         seconds=clock.seconds,
         steps=outcome.steps,
         undetermined=free,
     )
-    data = _rms(unseen.scales * unseen.right)
-    violations = {name: _rms(unseen.b[rows]) / data if data > 0 else 0.0 for name, rows in unseen.rows.items()}
+    data = _rms(held_out.scales * held_out.right)
+    violations = {name: _rms(held_out.b[rows]) / data if data > 0 else 0.0 for name, rows in held_out.rows.items()}
     evidence = replace(
         gathered(discretisation, free), tol=tol, iteration=outcome.verdict, estimate=estimate, violations=violations
     )

@@ -14,11 +14,12 @@ from jaxtyping import Float
 
 from pdofm._types import Points
 from pdofm.deprecation import renamed
-from pdofm.discrete.assemble import System, left_values, residuals
+from pdofm.discrete.assemble import left_values, residuals
 from pdofm.discrete.collocate import Block, thinned, with_equation
 from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import feature_values
+from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
@@ -34,7 +35,7 @@ class Outcome:
         projected: the projected right-hand side.
         residual: left minus right side at the fitted points; `rows` tells which entries belong to which term.
         verdict: how the iteration ended; None if there was none.
-        unseen: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
+        held_out: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
             the factorization.
     """
 
@@ -45,7 +46,7 @@ class Outcome:
     rows: dict[str, slice]
     verdict: Verdict | None = None
     steps: list[dict[str, float]] = field(default_factory=list)
-    unseen: System | None = None
+    held_out: System | None = None
 
     @property
     def iteration_error(self) -> float:
@@ -93,8 +94,8 @@ class Linear(Method):
         c = factorization.finish(projected).reshape(discretisation.zero().shape)
         residual = residuals(discretisation.problem.layout, discretisation.features, discretisation.blocks, system, c)
         _refuse(discretisation, discretisation.nonlinear_terms(c))
-        unseen = None if system.unseen is None else system.unseen.moved(c)
-        return Outcome(c, factorization, projected, residual, system.rows, unseen=unseen)
+        held_out = None if system.held_out is None else system.held_out.moved(c)
+        return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out)
 
 
 def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
@@ -311,7 +312,7 @@ def _iterate(
         if verdict is not None:
             break
     residual = system.left - system.right
-    return Outcome(c, factorization, projected, residual, system.rows, verdict, steps, system.unseen)
+    return Outcome(c, factorization, projected, residual, system.rows, verdict, steps, system.held_out)
 
 
 def _relative_change(old: np.ndarray, new: np.ndarray) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from pdofm.calculus.jets import unit
+from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.errors import ProblemError
@@ -45,7 +46,7 @@ class Errors:
 class Stats:
     """How the solution was found.
 
-    `held_out` is the root mean square of all scaled residuals at points that were not fitted.
+    `held_out_residual` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
     has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
     the part of a random function that has no effect on the equation and the conditions: rounding, if the solution is
@@ -58,10 +59,12 @@ class Stats:
     rank: int
     condition: float
     residuals: dict[str, Residual]
-    held_out: float
+    held_out_residual: float
     seconds: dict[str, float]
     steps: list[dict[str, float]]
     undetermined: float = 0.0
+
+    held_out = renamed_attribute("held_out", "held_out_residual")
 
 
 @dataclass(frozen=True)
@@ -228,10 +231,10 @@ class Solutions:
 
     Attributes:
         coefficients: shape (m, C, k).
-        residuals: for each right-hand side, what is left of its (scaled) data, relative to them: 1 for the zero
-            function. Taken at points that were not fitted if `held_out`, as all data are functions. Data in arrays are
-            known at the fitted points only: then it is the residual of the fit, which is too small if there are hardly
-            more rows than features.
+        residuals: for each right-hand side the scaled residual, relative to the scaled data: 1 for the zero function.
+        is_held_out: whether the residuals are taken at points that were not fitted, which is so if all data are
+            functions. Data in arrays are known at the fitted points only; the residual there is too small if there are
+            hardly more rows than features.
         converged: whether the residual is below 1e-2; where it is not, the features cannot represent the solution.
     """
 
@@ -239,8 +242,10 @@ class Solutions:
     features: Features
     coefficients: Float[np.ndarray, "m C k"]
     residuals: Float[np.ndarray, " k"]
-    held_out: bool
+    is_held_out: bool
     converged: Bool[np.ndarray, " k"]
+
+    held_out = renamed_attribute("held_out", "is_held_out")
 
     def __len__(self) -> int:
         return len(self.residuals)
@@ -260,7 +265,7 @@ class Solutions:
         return (self[j] for j in range(len(self)))
 
     def __repr__(self) -> str:
-        where = "held-out" if self.held_out else "fitted"
+        where = "held-out" if self.is_held_out else "fitted"
         median, largest = np.median(self.residuals), np.max(self.residuals)
         return (
             f"{len(self)} solutions of {self.problem.name!r}: {np.count_nonzero(self.converged)} converged, relative "

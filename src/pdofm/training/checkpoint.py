@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pdofm.discrete.assemble import entries
 from pdofm.discrete.collocate import collocate
+from pdofm.discrete.local import entries
 from pdofm.discrete.right import right_values
 from pdofm.errors import FeaturesError
 from pdofm.features import Features

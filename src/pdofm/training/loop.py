@@ -13,8 +13,8 @@ import optax
 from jax import Array
 
 from pdofm.calculus.terms import Layout, LeftSide
-from pdofm.discrete.assemble import entries
 from pdofm.discrete.collocate import collocate
+from pdofm.discrete.local import entries
 from pdofm.discrete.right import right_values
 from pdofm.domain import Part
 from pdofm.errors import FeaturesError

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from pdofm.calculus.terms import Layout, LeftSide
+from pdofm.calculus.terms import CONDITION_WEIGHT, Layout, LeftSide
 from pdofm.discrete.direct import row
 from pdofm.errors import ProblemError, unknown_name
 from pdofm.features import Features
@@ -102,12 +102,12 @@ class Projected:
 
     `solutions`, a function of a point with values (k,), in a system (k, C), replaces the problem's own data by those of
     k solutions: the features are trained for all of them at once (their mean number of digits). `weight` is that of
-    conditions. The scales of the terms are constants for the gradient. `tolerance` has no meaning for a logarithm and
+    conditions. The scales of the terms are constants for the gradient. `tol` has no meaning for a logarithm and
     is ignored.
     """
 
     solutions: Callable[..., Array] | None = None
-    weight: float = 10.0
+    weight: float = CONDITION_WEIGHT
 
     def __post_init__(self):
         if self.solutions is not None and not callable(self.solutions):

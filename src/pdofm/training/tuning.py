@@ -22,7 +22,7 @@ def tune_scale(
 
     def quality(factor: float) -> tuple[float, float]:
         solution = fit(problem, features.rescaled(factor), key=key, **options)
-        return solution.stats.held_out, solution.error_estimate
+        return solution.stats.held_out_residual, solution.error_estimate
 
     seen = {factor: quality(factor) for factor in ((1.0,) if factors is None else factors)}
     for step in (0.5**0.5, 2.0**0.5) if factors is None else ():
