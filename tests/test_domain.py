@@ -433,7 +433,7 @@ ERRORS = {
     "bow tie": (lambda: Polygon([[0, 0], [1, 1], [1, 0], [0, 1]]), "not valid: Self-intersection"),
     "two vertices": (lambda: Polygon([[0, 0], [1, 1]]), "has 2 different vertices; expected at least 3"),
     "closed segment": (lambda: Polygon([[0, 0], [1, 1], [0, 0]]), "has 2 different vertices"),
-    "flat polygon": (lambda: Polygon([[0, 0], [1, 1], [2, 2]]), "not valid: Self-intersection"),
+    "flat polygon": (lambda: Polygon([[0, 0], [1, 1], [2, 2]]), "not valid|area 0"),
     "repeated vertex": (lambda: Polygon([[0, 0], [1, 0], [1, 0], [0, 1]]), "Vertex 1 of the polygon is repeated"),
     "polygon in space": (lambda: Polygon(np.eye(3)), r"shape \(3, 3\); expected \(n, 2\)"),
     "ragged polygon": (lambda: Polygon([[0, 0], [1], [1, 1]]), r"not numbers; expected shape \(n, 2\)"),
