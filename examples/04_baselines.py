@@ -7,7 +7,7 @@ About five minutes. Prints a Markdown table.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 
 import pdofm as pf
@@ -31,35 +31,40 @@ def partition(problem: pf.Problem, size: int, grid: int, window: str, seed: int)
     return pf.PartitionOfUnity(inner, problem.domain, grid, window=window, key=seed)
 
 
-def row(name: str) -> str:
-    """One line of the table."""
-    size, grid, used, published_rfm, published_transnet = CASES[name]
-    problem, seeds = pf.zoo.get(name), (0,) if name == "poisson-cube" else (0, 1, 2)
+def main(names: Iterable[str] = CASES, seeds: Sequence[int] = (0, 1, 2)) -> Iterator[tuple[str, dict[str, float]]]:
+    """Solve the named problems; yields each name with its errors by column, as soon as they are measured."""
+    for name in names:
+        yield name, errors(name, seeds[:1] if name == "poisson-cube" else seeds)
 
-    def error(build: Callable[[int], pf.Features]) -> str:
-        found = [pf.solve(problem, build(seed), key=seed).errors().relative_l2 for seed in seeds]
-        return f"{median(found):.1e}"
+
+def errors(name: str, seeds: Sequence[int]) -> dict[str, float]:
+    """The published and the measured errors of one problem, medians over the seeds."""
+    size, grid, used, published_rfm, published_transnet = CASES[name]
+    problem = pf.zoo.get(name)
+
+    def error(build: Callable[[int], pf.Features]) -> float:
+        return median(pf.solve(problem, build(seed), key=seed).errors().relative_l2 for seed in seeds)
 
     def local(seed: int, window: str = "b") -> pf.Features:
         return partition(problem, size // used, grid, window, seed)
 
-    cells = [
-        f"{published_rfm:.1e}",
-        error(local),
-        error(lambda seed: local(seed, "a")),
-        error(lambda seed: pf.tune_scale(problem, local(seed), key=seed)),
-        f"{published_transnet:.1e}",
-        error(lambda seed: pf.TransNet.tune(problem.domain, size, key=seed)),
-        error(lambda seed: pf.tune_scale(problem, pf.TransNet(problem.domain, size, key=seed), key=seed)),
-    ]
-    return f"| {name} | " + " | ".join(cells) + " |"
+    return {
+        "RFM published": published_rfm,
+        "window b": error(local),
+        "window a": error(lambda seed: local(seed, "a")),
+        "RFM, scale chosen": error(lambda seed: pf.tune_scale(problem, local(seed), key=seed)),
+        "TransNet published": published_transnet,
+        "tuned": error(lambda seed: pf.TransNet.tune(problem.domain, size, key=seed)),
+        "TransNet, scale chosen": error(
+            lambda seed: pf.tune_scale(problem, pf.TransNet(problem.domain, size, key=seed), key=seed)
+        ),
+    }
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)
-    print(
-        "| problem | RFM published | window b | window a | scale chosen | TransNet published | tuned | scale chosen |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for name in CASES:
-        print(row(name), flush=True)
+    for i, (name, found) in enumerate(main()):
+        if i == 0:
+            print(f"| problem | {' | '.join(found)} |")
+            print("|---" * (1 + len(found)) + "|")
+        print(f"| {name} | {' | '.join(f'{value:.1e}' for value in found.values())} |", flush=True)

@@ -12,6 +12,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores: threads 
 
 import hypothesis
 import jax
+import jax.numpy as jnp
 import jaxtyping
 import pytest
 
@@ -19,7 +20,7 @@ if "pdofm" in sys.modules:
     raise RuntimeError("pdofm was imported before tests/conftest.py; its annotations would go unchecked.")
 jaxtyping.install_import_hook("pdofm", "beartype.beartype")
 
-import pdofm  # noqa: F401
+import pdofm
 
 if not jax.config.jax_enable_x64:
     raise RuntimeError("`import pdofm` did not switch float64 on; call jax.config.update in pdofm/__init__.py.")
@@ -49,6 +50,25 @@ def _forget_compiled_code():
 def seed(request: pytest.FixtureRequest) -> int:
     """A seed of the test's own: the same in every run, another one for another PDOFM_TEST_SEED; shown on failure."""
     return zlib.crc32(f"{_SESSION_SEED}:{request.node.nodeid}".encode())
+
+
+@pytest.fixture(scope="module")
+def annulus() -> pdofm.Solution:
+    """A solution to draw and to export."""
+    return pdofm.solve(pdofm.zoo.get("poisson-annulus"), 80)
+
+
+@pytest.fixture(scope="module")
+def system() -> pdofm.Solution:
+    """A vector and a scalar that are not coupled: cheap, and linear."""
+    problem = pdofm.Problem(
+        pdofm.Box([-1, -1], [1, 1]),
+        operator=lambda u, x: (pdofm.laplacian(u.v)(x), pdofm.laplacian(u.p)(x)),
+        conditions=[pdofm.Dirichlet()],
+        unknowns={"v": 2, "p": 1},
+        exact={"v": lambda x: jnp.stack([x[0] * x[1], jnp.cos(x[1])]), "p": lambda x: jnp.exp(x[0])},
+    )
+    return pdofm.solve(problem, 60)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,7 @@ from pdofm.discrete import assemble as assembly
 from pdofm.discrete import evaluate as evaluation
 from pdofm.discrete import system as systems
 from pdofm.discrete.assemble import assemble, left_values
-from pdofm.discrete.collocate import Block, collocate, thinned, with_equation
+from pdofm.discrete.collocate import collocate, thinned, with_equation
 from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
 from pdofm.discrete.memory import Memory
@@ -500,7 +500,3 @@ def test_exactly_the_nonlinear_terms_are_named():
     assert found_nonlinear(Problem(BOX, LINEAR["laplacian"], 0.0, conditions)) == ["hot"]
     assert found_nonlinear(nonlinear()) == ["equation", "radiation"]
     assert found_nonlinear(stokes()) == []
-
-
-def test_a_block_is_what_collocate_makes():
-    assert all(isinstance(block, Block) for block in collocate(heat(), 5, 5))

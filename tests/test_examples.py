@@ -1,7 +1,9 @@
-"""The examples that take seconds run, and give the digits that they promise."""
+"""The examples run and give the digits that they promise; of those that take minutes, a part."""
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +12,27 @@ import pdofm as pf
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+def main_of(name: str) -> Callable[..., Any]:
+    return runpy.run_path(str(EXAMPLES / name))["main"]
+
+
 @pytest.mark.parametrize(
     ("name", "error"), [("01_poisson.py", 1e-11), ("02_navier_stokes.py", 1e-6), ("05_transfer.py", 1e-10)]
 )
 def test_an_example_is_as_accurate_as_it_says(name, error):
-    found = runpy.run_path(str(EXAMPLES / name))["main"]()
+    found = main_of(name)()
     assert (found.errors().relative_l2 if isinstance(found, pf.Solution) else found) < error
+
+
+def test_a_row_of_the_zoo_has_the_medians_over_its_seeds():
+    (row,) = main_of("03_zoo.py")(["burgers"], seeds=(0, 1, 2))
+    assert (row.name, row.features) == ("burgers", "100")
+    assert row.error < 4e-11
+    assert str(row).startswith("| burgers | Steady viscous Burgers' equation")
+
+
+def test_the_random_feature_method_has_its_published_error_and_gains_by_another_scale():
+    ((name, errors),) = main_of("04_baselines.py")(["helmholtz-1d"], seeds=(0,))
+    assert name == "helmholtz-1d"
+    assert errors["window b"] < 9.64e-9 == errors["RFM published"]
+    assert errors["RFM, scale chosen"] < 1e-9

@@ -72,11 +72,11 @@ def test_finished_cases_are_kept_and_a_killed_run_loses_one_at_most(tmp_path):
 
     def run(seed: int) -> Measured:
         if len(done) == 2:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("killed")
         done.append(seed)
         return Measured({"error": float(seed)}, {})
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="killed"):
         runner.run([case("a", run)], 4, tmp_path)
     assert done == [0, 1]
     done.clear()
@@ -161,8 +161,11 @@ def test_covariances_are_in_the_stated_range(distribution):
     assert 0.95 * high < deviations.max() <= high + 1e-12
 
 
-def test_training_and_test_solutions_differ():
-    assert transfer.TEST_SEED != transfer.TRAINING_SEED
+@pytest.mark.parametrize("distribution", transfer.DISTRIBUTIONS)
+def test_no_test_solution_is_a_training_solution(distribution):
+    seeds = (transfer.TRAINING_SEED, transfer.TEST_SEED)
+    training, test = (np.asarray(transfer.gaussians(distribution, 50, seed).values(jnp.zeros(2))) for seed in seeds)
+    assert np.abs(training[:, None] - test).min() > 0
 
 
 def row(experiment: str, problem: str, method: str, settings: str, value: float | None, **more) -> dict:

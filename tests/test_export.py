@@ -1,6 +1,5 @@
 """Meshes with data: read back what was written, and fill the domain."""
 
-import jax.numpy as jnp
 import meshio
 import numpy as np
 import pytest
@@ -31,27 +30,6 @@ def volumes(grid) -> np.ndarray:
         case "hexahedron":
             return np.linalg.det(np.stack([edge[0], edge[2], edge[3]], axis=1))
     raise AssertionError(grid.kind)
-
-
-@pytest.fixture(scope="module")
-def annulus():
-    return pf.solve(pf.zoo.get("poisson-annulus"), 80)
-
-
-@pytest.fixture(scope="module")
-def system():
-    """A vector and a scalar that are not coupled: cheap, and linear."""
-    exact = {"v": lambda x: jnp.stack([x[0] * x[1], jnp.cos(x[1])]), "p": lambda x: jnp.exp(x[0])}
-    return pf.solve(
-        pf.Problem(
-            SQUARE,
-            operator=lambda u, x: (pf.laplacian(u.v)(x), pf.laplacian(u.p)(x)),
-            conditions=[pf.Dirichlet()],
-            unknowns={"v": 2, "p": 1},
-            exact=exact,
-        ),
-        60,
-    )
 
 
 @pytest.mark.parametrize("suffix", [".vtu", ".vtk", ".VTU"])

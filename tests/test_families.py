@@ -571,11 +571,11 @@ BAD = {
     ),
     "number of radii": (
         lambda: pf.PartitionOfUnity(local(5), SQUARE, centers=CENTERS, radii=np.ones(4)),
-        r"radii must",
+        r"radii must have shape \(P,\) or \(P, 2\) for 6 centers; got \(4, 1\)",
     ),
     "centers that leave gaps": (
         lambda: pf.PartitionOfUnity(local(5), SQUARE, centers=[[0.0, 0.0]], radii=[0.3]),
-        r"cover|reach",
+        r"windows do not cover the domain, for instance not .*Use larger radii or more centers",
     ),
     "centers with window a": (
         lambda: pf.PartitionOfUnity(local(5), SQUARE, centers=CENTERS, radii=np.ones(6), window="a"),
@@ -593,7 +593,7 @@ BAD = {
     "transnet radius": (lambda: pf.TransNet(SQUARE, 10, radius=0.0), r"must be positive; got shape=2.0, radius=0.0"),
     "transnet size": (lambda: pf.TransNet(SQUARE, 1), r"size must be an integer of at least 2; got 1"),
     "transnet activation": (lambda: pf.TransNet(SQUARE, 9, activation="tahn"), r"Unknown activation 'tahn'"),
-    "transnet without shapes": (lambda: pf.TransNet.tune(SQUARE, 9, shapes=[]), r"shapes"),
+    "transnet without shapes": (lambda: pf.TransNet.tune(SQUARE, 9, shapes=[]), r"shapes is empty; give the values"),
     "size and degree": (lambda: pf.Chebyshev(SQUARE, 5, degree=2), r"Give either size or degree; got size=5, degree=2"),
     "neither size nor degree": (lambda: pf.Fourier(SQUARE), r"Give either size or degree; got size=None, degree=None"),
     "negative degree": (lambda: pf.Chebyshev(SQUARE, degree=-1), r"degree must be an integer of at least 0; got -1"),
@@ -616,7 +616,7 @@ BAD = {
     ),
     "hard conditions of another dimension": (
         lambda: pf.HardDirichlet(pf.Chebyshev(CUBE, 3), SQUARE),
-        r"dimension",
+        r"The features have 3 dimensions, the domain Box.* has 2",
     ),
 }
 

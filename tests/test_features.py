@@ -516,7 +516,8 @@ def test_an_unknown_initialisation_is_refused_with_the_nearest(maker):
 
 @pytest.mark.parametrize("size", [0, -3, True])
 def test_a_bad_number_of_features_is_refused(maker, size):
-    with pytest.raises(FeaturesError, match=rf"(width|size) must be an integer of at least 1; got {size}"):
+    argument = "width" if maker is pf.NetworkFeatures else "size"
+    with pytest.raises(FeaturesError, match=rf"{argument} must be an integer of at least 1; got {size}"):
         maker(BOX, size)
 
 
@@ -529,26 +530,3 @@ def test_a_bad_depth_is_refused(depth):
 def test_features_may_take_their_box_from_other_features():
     first = pf.NetworkFeatures(BOX, 5)
     assert np.array_equal(pf.RandomFeatures(first, 5).lower, BOX.lower)
-
-
-# ---- moving to another box
-
-
-def test_moved_features_take_the_same_values_at_corresponding_points():
-    net = pf.NetworkFeatures(pf.Box([-1, -1], [1, 1]), 10, key=2)
-    there = pf.Box([3, 0], [5, 10])
-    y = jnp.array([0.3, -0.7])
-    x = jnp.array([4 + 0.3, 5 - 0.7 * 5])
-    np.testing.assert_allclose(net.on(there)(x), net(y), rtol=1e-13)
-    np.testing.assert_array_equal(net.on(there).lower, [3.0, 0.0])
-
-
-def test_features_do_not_move_to_another_dimension():
-    with pytest.raises(FeaturesError, match=r"defined in 2 dimensions, the domain has 1. Make or load features"):
-        pf.NetworkFeatures(BOX, 10).on(pf.Interval(0, 1))
-
-
-def test_a_concatenation_is_tied_to_its_boxes():
-    both = pf.Concatenate(pf.NetworkFeatures(BOX, 5), pf.Chebyshev(BOX, 5))
-    with pytest.raises(FeaturesError, match=r"Concatenate is tied to its boxes. Move its parts with on\(\)"):
-        both.on(pf.Box([0, 0], [1, 1]))

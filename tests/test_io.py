@@ -44,7 +44,7 @@ def test_a_round_trip_gives_bit_identical_features(features, path):
     assert type(again) is type(features)
     assert jax.tree.structure(again) == jax.tree.structure(features)
     for old, new in zip(jax.tree.leaves(features), jax.tree.leaves(again), strict=True):
-        assert type(new) is type(old) or isinstance(new, jax.Array) == isinstance(old, jax.Array)
+        assert isinstance(new, jax.Array) == isinstance(old, jax.Array)
         assert new.dtype == old.dtype
         assert np.array_equal(new, old)
     assert np.array_equal(values(again, points()), values(features, points()))
@@ -245,7 +245,7 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "unknown activation": (
         lambda path: rewritten(path, replace_in_tree('"tanh"', '"gelu"')),
-        r"does not describe features of this package|Unknown activation 'gelu'",
+        r"does not describe features of this package: .*Unknown activation 'gelu'",
     ),
     "missing array": (
         lambda path: rewritten(path, lambda header, arrays: arrays.pop("weight")),

@@ -1,5 +1,5 @@
-"""Who imports whom: a module imports only those above it in `LAYERS` and nothing slow before it is needed, and tests
-import nothing that is private."""
+"""Who imports whom: a module imports only those above it in `LAYERS`, and nothing slow before it is needed; tests
+import nothing private."""
 
 import ast
 import subprocess

@@ -20,11 +20,23 @@ MOVING = {
 }
 
 TIED = {
-    "partition": pf.PartitionOfUnity(lambda box, key: pf.RandomFeatures(box, 3, key=key), BOX, 2),
-    "corner functions": pf.CornerFunctions(BOX, convex=True),
-    "stretched": pf.StretchedPolynomials(BOX, degree=3, direction=[1, 0], center=1.0, width=0.1),
-    "concatenated": pf.Concatenate(pf.Chebyshev(BOX, degree=2), pf.RandomFeatures(BOX, 3)),
-    "functions": pf.Functions(BOX, [lambda x: x[0]]),
+    "partition": (
+        pf.PartitionOfUnity(lambda box, key: pf.RandomFeatures(box, 3, key=key), BOX, 2),
+        r"its subdomains\. Make the partition",
+    ),
+    "corner functions": (pf.CornerFunctions(BOX, convex=True), r"the corners of its domain\. Make them"),
+    "stretched": (
+        pf.StretchedPolynomials(BOX, degree=3, direction=[1, 0], center=1.0, width=0.1),
+        r"its layer\. Make them",
+    ),
+    "concatenated": (
+        pf.Concatenate(pf.Chebyshev(BOX, degree=2), pf.RandomFeatures(BOX, 3)),
+        r"its boxes\. Move its parts with on\(\)",
+    ),
+    "functions": (
+        pf.Functions(BOX, [lambda x: x[0]]),
+        r"the coordinates that its functions are written in\. State them",
+    ),
 }
 
 
@@ -34,7 +46,7 @@ def all_families() -> set[type]:
 
 
 def test_every_family_is_looked_at():
-    assert all_families() <= {type(features) for features in (*MOVING.values(), *TIED.values())}
+    assert all_families() <= {type(features) for features in (*MOVING.values(), *(each for each, _ in TIED.values()))}
 
 
 @pytest.mark.parametrize("name", MOVING)
@@ -46,12 +58,19 @@ def test_moved_features_have_the_same_values_at_corresponding_points(name):
     expected = jax.vmap(features)(jnp.asarray(x))
     np.testing.assert_allclose(jax.vmap(moved)(jnp.asarray(y)), expected, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(moved.jets(y, [(0, 0)])[0], expected, rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal([moved.lower, moved.upper], [THERE.lower, THERE.upper])
 
 
 @pytest.mark.parametrize("name", TIED)
 def test_features_that_cannot_be_moved_say_what_to_do(name):
-    with pytest.raises(FeaturesError, match=r"is tied to .*\. (Make|Move|State) "):
-        TIED[name].on(THERE)
+    features, message = TIED[name]
+    with pytest.raises(FeaturesError, match=f"{type(features).__name__} is tied to {message}"):
+        features.on(THERE)
+
+
+def test_features_do_not_move_to_another_dimension():
+    with pytest.raises(FeaturesError, match=r"defined in 2 dimensions, the domain has 1. Make or load features"):
+        MOVING["network"].on(pf.Interval(0, 1))
 
 
 def test_hard_conditions_move_to_a_domain_only():

@@ -32,24 +32,6 @@ LSHAPE = SQUARE - pf.Box([0, 0], [1, 1])
 HOLE = pf.Polygon([(0, 0), (4, 0), (4, 4), (0, 4)], holes=[[(1, 1), (2, 1), (2, 3)]])
 
 
-@pytest.fixture(scope="module")
-def annulus():
-    return pf.solve(pf.zoo.get("poisson-annulus"), 80)
-
-
-@pytest.fixture(scope="module")
-def system():
-    """A vector and a scalar that are not coupled: cheap, and linear."""
-    problem = pf.Problem(
-        SQUARE,
-        operator=lambda u, x: (pf.laplacian(u.v)(x), pf.laplacian(u.p)(x)),
-        conditions=[pf.Dirichlet()],
-        unknowns={"v": 2, "p": 1},
-        exact={"v": lambda x: jnp.stack([x[0] * x[1], jnp.cos(x[1])]), "p": lambda x: jnp.exp(x[0])},
-    )
-    return pf.solve(problem, 60)
-
-
 def smooth(domain, **options) -> pf.Solution:
     """A smooth solution on any domain; features enough for two digits."""
     return pf.solve(

@@ -16,8 +16,8 @@ from pdofm.solving.solution import Attempt
 from pdofm.solving.verdict import Status, Verdict, judge
 
 
-def search_for(name: str, tol: float = 1e-8) -> Search:
-    return Search(pf.zoo.get(name), tol, None, 0, 2000, 120.0)
+def search_for(problem: str | pf.Problem, tol: float = 1e-8) -> Search:
+    return Search(pf.zoo.get(problem) if isinstance(problem, str) else problem, tol, None, 0, 2000, 120.0)
 
 
 @pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-10])
@@ -227,7 +227,7 @@ class TestRefinement:
             conditions=[pf.Dirichlet()],
             exact=lambda x: jnp.exp(30 * (x[0] - 0.7)),
         )
-        search = Search(problem, 1e-8, None, 0, 2000, 120.0)
+        search = search_for(problem)
         search.attempt("polynomials", "", pf.Chebyshev(box, 20), "clustered")
         points = collocate(problem, 400, 400, features=Refinement(search).features(1000))[1].points
         for axis, side in ((0, 0.0), (0, 0.7), (1, 0.0), (1, 1.0)):
@@ -239,7 +239,7 @@ class TestRefinement:
         square = pf.Box([0, 0], [1, 1])
         source = lambda x: 1e3 * jnp.exp(-(((x[across] - 0.9) / 0.03) ** 2))
         problem = pf.Problem(square, lambda u, x: -pf.laplacian(u)(x), source, [pf.Dirichlet(0.0)])
-        search = Search(problem, 1e-8, None, 0, 2000, 120.0)
+        search = search_for(problem)
         search.attempt("polynomials", "", pf.Chebyshev(square, 3), "clustered")
         refinement = Refinement(search)
         refinement.features(8 * pf.Chebyshev(square, degree=refinement.degree).size)
@@ -367,7 +367,7 @@ def test_equal_features_at_hand_do_not_confirm_each_other():
 def test_an_iteration_that_failed_confirms_nothing(monkeypatch):
     """It returns its start, which is the solution that it would confirm."""
     problem = pf.zoo.get("burgers")
-    search = Search(problem, 1e-6, None, 0, 2000, 120.0)
+    search = search_for(problem, 1e-6)
     search.attempt("alone", "", pf.Chebyshev(problem.domain, 100), "clustered")
     assert search.best is not None
     assert search.best.converged
@@ -396,7 +396,7 @@ def test_a_nonlinearity_that_shows_at_another_size_is_noticed_later():
 def test_newton_starts_from_the_solution_before():
     """Each search step of a nonlinear problem needs fewer iterations than from zero."""
     problem = pf.zoo.get("burgers")
-    search = Search(problem, 1e-8, None, 0, 2000, 120.0)
+    search = search_for(problem)
     first = search.attempt("coarse", "", pf.Chebyshev(problem.domain, 60), "clustered")
     second = search.attempt("fine", "", pf.Chebyshev(problem.domain, 100), "clustered")
     assert first is not None
@@ -486,11 +486,6 @@ class TestStretchedPolynomials:
             assert features.concentration == inner.concentration > 1
             near, far = features.density(np.array([[0.5, 0.5], [0.1, 0.5]]))
             assert near > 1.5 * far
-
-    def test_they_do_not_move(self):
-        features = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 0], center=0.5, width=0.1)
-        with pytest.raises(FeaturesError, match=r"tied to its layer. Make them anew"):
-            features.on(pf.Box([0, 0], [2, 2]))
 
     def test_they_are_saved(self, tmp_path):
         features = pf.StretchedPolynomials(self.SQUARE, 50, direction=[1, 2], center=0.5, width=0.1)

@@ -62,7 +62,6 @@ def test_the_loss_falls():
     history = pf.pretrain(poisson(), network(), orthogonality=1.0, **FEW).history
     assert len(history["loss"]) == 40
     assert np.mean(history["loss"][-5:]) < 0.9 * np.mean(history["loss"][:5])
-    assert np.isfinite(history["loss"]).all()
 
 
 def test_the_loss_is_physics_plus_lambda_times_orthogonality():
@@ -97,8 +96,11 @@ def test_the_features_that_were_given_are_not_changed():
 
 
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
-def test_trained_features_solve():
-    assert np.isfinite(pf.solve(poisson(), trained().features).errors().relative_l2)
+def test_trained_features_solve_better_than_untrained_ones():
+    start = pf.NetworkFeatures(SQUARE, 20, scale=1.0)
+    learned = pf.pretrain(poisson(), start, **FEW).features
+    before, after = (pf.solve(poisson(), features).errors().relative_l2 for features in (start, learned))
+    assert after < 0.75 * before
 
 
 def test_trained_features_may_be_trained_again():
@@ -222,7 +224,8 @@ def test_an_optimiser_that_searches_along_a_line_never_lets_the_loss_rise(precis
 def test_a_search_along_a_line_needs_the_same_points():
     with pytest.raises(FeaturesError, match=r"searches along a line.*Use resample=False"):
         pf.pretrain(poisson(), network(), **FEW | {"optimiser": optax.lbfgs()})
-    pf.pretrain(poisson(), network(), **FEW | {"optimiser": optax.lbfgs(1e-4, linesearch=None), "steps": 1})
+    run = pf.pretrain(poisson(), network(), **FEW | {"optimiser": optax.lbfgs(1e-4, linesearch=None), "steps": 1})
+    assert run.reason == "all 1 steps done"
 
 
 # ---- problems and families
@@ -235,7 +238,7 @@ def test_every_kind_of_problem_trains(kind):
     problem = pf.zoo.get(PROBLEMS[kind])
     run = pf.pretrain(problem, pf.NetworkFeatures(problem.domain, 20), **FEW | {"steps": 20})
     assert is_finite(run.features)
-    assert np.isfinite(run.history["loss"]).all()
+    assert np.mean(run.history["loss"][-5:]) < 0.9 * np.mean(run.history["loss"][:5])
     assert run.coefficients.shape == (20, problem.layout.components)
 
 
@@ -251,7 +254,9 @@ FAMILIES = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_with_weights_trains(family):
     features = FAMILIES[family]()
-    run = pf.pretrain(poisson(), features, **FEW | {"steps": 20})
+    options = FEW | {"steps": 20, "optimiser": optax.adam(1e-3), "resample": False}
+    run = pf.pretrain(poisson(), features, **options)
+    assert run.history["loss"][-1] < run.history["loss"][0]
     assert is_finite(run.features)
     assert jax.tree.structure(run.features) == jax.tree.structure(features)
     assert not same(run.features, features)
@@ -541,10 +546,8 @@ def test_training_by_variable_projection_gains_digits():
     options = FEW | {"points": 200, "boundary_points": 60, "steps": 100, "optimiser": optax.adam(3e-2)}
     run = pf.pretrain(poisson(), start, physics=losses.Projected(), orthogonality=0.0, precision="float64", **options)
     assert run.history["loss"][-1] < run.history["loss"][0] - 0.3
-    with pytest.warns(ConvergenceWarning):
-        before = pf.solve(poisson(), start).errors().relative_l2
-    with pytest.warns(ConvergenceWarning):
-        after = pf.solve(poisson(), run.features).errors().relative_l2
+    with pytest.warns(ConvergenceWarning, match="estimated relative error .* is above 0.01"):
+        before, after = (pf.solve(poisson(), features).errors().relative_l2 for features in (start, run.features))
     assert after < before / 2
 
 

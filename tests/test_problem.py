@@ -796,8 +796,13 @@ def test_an_equation_in_time_needs_a_start():
     ],
 )
 def test_the_start_may_be_given_in_any_way(start):
-    Problem(HEAT, heat, 1.0, [pf.Dirichlet(0.0), start])
+    problem = Problem(HEAT, heat, 1.0, [pf.Dirichlet(0.0), start])
+    *_, block = collocate(problem, 4, 8)
+    assert (block.points[:, 1] == 0).all()
 
 
 def test_an_equation_without_time_derivatives_needs_no_start():
-    Problem(HEAT, lambda u, x, t: -pf.laplacian(u)(x, t), 1.0, [pf.Dirichlet(0.0)])
+    """-u'' = exp(t) at every time by itself."""
+    problem = Problem(HEAT, lambda u, x, t: -pf.laplacian(u)(x, t), lambda x, t: jnp.exp(t), [pf.Dirichlet(0.0)])
+    u = pf.solve(problem, pf.Chebyshev(HEAT, degree=12))
+    assert u(0.5, 0.3) == pytest.approx(np.exp(0.3) / 8, rel=1e-9)

@@ -245,8 +245,8 @@ def test_stats_tell_rows_features_rank_and_condition():
     assert 0 < stats.rank <= 100
     assert stats.condition > 1
     assert stats.steps == []
-    assert all(seconds >= 0 for seconds in stats.seconds.values())
-    assert {"assemble", "solve"} <= set(stats.seconds)
+    assert stats.seconds["assemble"] > 0
+    assert stats.seconds["solve"] > 0
 
 
 def test_stats_of_a_system_count_features_per_component_and_rows_per_equation():

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import compilations
 
 import pdofm as pf
 from pdofm.calculus.jets import up_to
@@ -407,12 +408,6 @@ def test_a_difference_is_made_of_two_local_left_sides(seed):
 
 def test_after_a_search_over_polynomials_only_symbols_and_data_are_compiled():
     """Two symbols, two right sides: whatever the number of spaces that were tried."""
-    names = []
-
-    def note(event: str, seconds: float, **details) -> None:
-        if "backend_compile" in event:
-            names.append(details.get("fun_name", event))
-
     box = pf.Box([0, 0], [1, 1])
     problem = pf.Problem(
         box,
@@ -420,14 +415,11 @@ def test_after_a_search_over_polynomials_only_symbols_and_data_are_compiled():
         conditions=[pf.Dirichlet()],
         exact=lambda x: jnp.sin(5 * x[0] + x[1]),
     )
-    jax.monitoring.register_event_duration_secs_listener(note)
-    try:
+    with compilations() as compiled:
         u = pf.solve(problem, tol=1e-10)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(note)
     assert u.converged
     assert len(u.attempts) > 1
-    assert len(names) <= 4, names
+    assert len(compiled) <= 4, compiled
 
 
 def test_the_number_of_derivatives_up_to_an_order_is_a_binomial_coefficient():

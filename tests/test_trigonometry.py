@@ -49,7 +49,7 @@ def test_what_has_no_sine_is_not_a_number(x):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_a_huge_argument_has_a_sine_all_the_same(dtype):
     x = jnp.asarray(np.array([1e8, -1e12, 1e18, 1e30], dtype))
-    assert (np.abs(np.asarray([sin(x), cos(x)])) <= 1).all()
+    np.testing.assert_allclose(sin(x) ** 2 + cos(x) ** 2, 1, rtol=4 * np.finfo(dtype).eps)
 
 
 def test_whole_numbers_are_fine():

@@ -19,7 +19,6 @@ NAMES = pf.zoo.names()
 class Claim(NamedTuple):
     """A row of the table "How accurate it is" of README.md."""
 
-    equation: str
     features: str
     error: float
     estimate: float
@@ -29,8 +28,8 @@ def claims() -> dict[str, Claim]:
     """The table of README.md by problem, so that it is stated once and tested as it stands there."""
     text = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
     section = text.split("## How accurate it is\n")[1].split("\n## ")[0]
-    row = re.compile(r"^\| (\S+) \| (.+) \| ([\dx ]+) \| (\d\.\de[+-]\d+) \| (\d\.\de[+-]\d+) \|$", re.MULTILINE)
-    return {name: Claim(*text, float(error), float(estimate)) for name, *text, error, estimate in row.findall(section)}
+    row = re.compile(r"^\| (\S+) \| .+ \| ([\dx ]+) \| (\d\.\de[+-]\d+) \| (\d\.\de[+-]\d+) \|$", re.MULTILINE)
+    return {name: Claim(size, float(error), float(estimate)) for name, size, error, estimate in row.findall(section)}
 
 
 CLAIMS = claims()
@@ -140,8 +139,8 @@ def test_the_source_is_the_one_of_the_formula(name):
 # ---- solving, with nothing chosen
 
 
-def test_the_readme_reports_every_problem_with_its_equation():
-    assert {name: claim.equation for name, claim in CLAIMS.items()} == {name: pf.zoo.describe(name) for name in NAMES}
+def test_the_readme_reports_every_problem():
+    assert list(CLAIMS) == NAMES
 
 
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
