@@ -9,35 +9,35 @@ class PdofmError(Exception):
 
 
 class DomainError(PdofmError, ValueError):
-    """A domain, a part of one, or a point set that cannot be used."""
+    """A domain, a part of its boundary, or a set of points is not valid."""
 
 
 class ProblemError(PdofmError, ValueError):
-    """A problem that is not well stated: shapes, names, missing conditions, values that are not finite."""
+    """A problem is not well stated: wrong shapes or names, missing conditions, or values that are not finite."""
 
 
 class FeaturesError(PdofmError, ValueError):
-    """Features that cannot be built, or that do not fit the problem."""
+    """Features cannot be built, or do not fit the problem."""
 
 
 class SolveError(PdofmError, ValueError):
-    """A solve that cannot start or cannot go on."""
+    """A solve cannot start, or cannot continue."""
 
 
 class NonlinearError(SolveError):
-    """A linear method on a problem that is not linear."""
+    """A method for linear problems was applied to a nonlinear one."""
 
 
 class UnknownNameError(PdofmError, LookupError):
-    """A name that is not in a registry; the nearest names are offered."""
+    """A name is not known; the message offers the most similar ones."""
 
 
 class ConvergenceWarning(UserWarning):
-    """An answer that did not reach what was asked of it."""
+    """A solution did not reach the accuracy that was required."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """The error for a `name` that is not among the `known` ones, with the nearest names."""
+    """The error for a `name` that is not among the `known` ones; it offers the most similar names."""
     known = sorted(known)
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""

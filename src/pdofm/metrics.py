@@ -1,6 +1,7 @@
-"""How good a solution is, and how good the features are that it was sought in.
+"""Measures of the quality of a solution, and of the features that it is a combination of.
 
-Everything here is NumPy in float64: the inputs are values at sample points, as NumPy, JAX or nested lists.
+The inputs are values at sample points, as NumPy or JAX arrays or as nested lists; everything is computed by NumPy in
+float64.
 """
 
 import numpy as np
@@ -9,6 +10,10 @@ from numpy.typing import ArrayLike
 
 from pdofm._types import Matrix, Vector
 from pdofm.errors import FeaturesError, PdofmError, ProblemError
+
+ASYMMETRY = 1e-10
+"""The largest difference between a Gram matrix and its transpose, relative to its largest entry, that counts as
+rounding."""
 
 # ---- solutions: u and exact hold the values at the same sample points, shape (N,) or (N, components)
 
@@ -19,14 +24,14 @@ def relative_l2(u: ArrayLike, exact: ArrayLike) -> float:
     size = _norm(exact)
     if size == 0.0:
         raise ProblemError(
-            f"The exact solution is zero at all {exact.shape[0]} points; a relative error needs one that is not. "
+            f"The exact solution is zero at all {exact.shape[0]} points; a relative error needs a nonzero one. "
             "Use max_error instead."
         )
     return _norm(u - exact) / size
 
 
 def max_error(u: ArrayLike, exact: ArrayLike) -> float:
-    """Largest error at a sample point, max |u − u*|."""
+    """Largest absolute error at a sample point, max |u − u*|."""
     u, exact = _pair(u, exact)
     return float(np.max(np.abs(u - exact)))
 
@@ -37,8 +42,8 @@ def max_error(u: ArrayLike, exact: ArrayLike) -> float:
 def gram(U: ArrayLike, measure: float | None = None) -> Matrix:
     """Gram matrix of the features, shape (m, m).
 
-    With the `measure` |Ω| of the domain it approximates the L2(Ω) inner products by Monte Carlo,
-    G_jk = |Ω|/N Σ_i φ_j(x_i) φ_k(x_i) ≈ ∫_Ω φ_j φ_k dx; without it, it is the plain sum UᵀU.
+    With the `measure` |Ω| of the domain, it is the Monte Carlo approximation of the inner products in L2(Ω),
+    G_jk = |Ω|/N Σ_i φ_j(x_i) φ_k(x_i) ≈ ∫_Ω φ_j φ_k dx. Without it, it is the plain sum UᵀU.
     """
     U = _matrix(U, "U")
     if measure is None:
@@ -51,15 +56,15 @@ def gram(U: ArrayLike, measure: float | None = None) -> Matrix:
 def effective_rank(gram_matrix: ArrayLike, eps: float = 1e-3) -> int:
     """Number of eigenvalues of a Gram matrix greater than `eps`.
 
-    `eps` is absolute: the rank depends on how the Gram matrix is scaled, so compare only ranks of the same scaling.
+    `eps` is absolute, so the rank depends on the scaling of the Gram matrix. Compare only ranks with the same scaling.
     """
     G = _matrix(gram_matrix, "The Gram matrix")
     if G.shape[0] != G.shape[1]:
         raise FeaturesError(f"The Gram matrix has shape {G.shape}; expected (m, m). Pass gram(U), not U.")
-    if np.max(np.abs(G - G.T)) > 1e-10 * np.max(np.abs(G)):
-        raise FeaturesError("The Gram matrix is not symmetric; its eigenvalues do not count directions. Pass gram(U).")
+    if np.max(np.abs(G - G.T)) > ASYMMETRY * np.max(np.abs(G)):
+        raise FeaturesError("The Gram matrix is not symmetric; expected a symmetric one. Pass gram(U).")
     if not eps >= 0:
-        raise FeaturesError(f"eps is {eps}; expected a number that is not negative, such as 1e-3.")
+        raise FeaturesError(f"eps is {eps}; expected a nonnegative number such as 1e-3.")
     return int(np.sum(scipy.linalg.eigvalsh(G) > eps))
 
 
@@ -75,10 +80,10 @@ def condition(A: ArrayLike) -> float:
 
 
 def orthogonality_loss(U: ArrayLike, *, squared: bool = True, mean: bool = False) -> float:
-    """How far the features are from orthonormal: ‖UᵀU − I‖_F².
+    """Distance of the features from an orthonormal system, ‖UᵀU − I‖_F².
 
-    With `squared=False` the norm itself; with `mean=True` UᵀU/N takes the place of UᵀU, and the value no longer
-    depends on the number of points.
+    With `squared=False` it is the norm itself. With `mean=True`, UᵀU/N takes the place of UᵀU, so that the value does
+    not grow with the number of points.
     """
     U = _matrix(U, "U")
     G = U.T @ U / U.shape[0] if mean else U.T @ U
@@ -87,16 +92,16 @@ def orthogonality_loss(U: ArrayLike, *, squared: bool = True, mean: bool = False
 
 
 def projection_error(U: ArrayLike, Phi: ArrayLike, *, rcond: float | None = None) -> Vector:
-    """Relative distance of every column φ of `Phi` to the span of the features, ‖φ − Pφ‖ / ‖φ‖.
+    """Relative distance of every column φ of `Phi` from the span of the features, ‖φ − Pφ‖ / ‖φ‖.
 
-    P is the orthogonal projection on the columns of `U`; `Phi` has shape (N, k), or (N,) for one function, and
-    the result (k,). The number is only telling with many more points than features: with N ≤ m the features
-    interpolate anything.
+    P is the orthogonal projection onto the columns of `U`. `Phi` has shape (N, k), or (N,) for one function; the result
+    has shape (k,). It is meaningful only with many more points than features: with N ≤ m the features interpolate
+    anything.
 
-    P = U (UᵀU)⁻¹ Uᵀ is never formed. The condition number of UᵀU is the square of that of U, and features are nearly
-    dependent as a rule, so that the inverse would be noise from σ_min/σ_max ≈ 1e-8 on. An SVD U = QΣVᵀ gives an
-    orthonormal basis Q and P = QQᵀ, with no inverse at all. Columns of Q with σ ≤ `rcond`·σ_max are rounding errors,
-    not features, and are left out; `rcond` defaults to max(N, m)·2.2e-16.
+    P = U (UᵀU)⁻¹ Uᵀ is never formed. The condition number of UᵀU is the square of that of U, and features are usually
+    nearly dependent: below σ_min/σ_max ≈ 1e-8 the inverse would be noise. The SVD U = QΣVᵀ gives an orthonormal basis Q
+    and P = QQᵀ without an inverse. Columns of Q with σ ≤ `rcond`·σ_max consist of rounding errors and are left out;
+    `rcond` defaults to max(N, m)·2.2e-16.
     """
     U = _matrix(U, "U")
     Phi = np.asarray(Phi)
@@ -109,8 +114,7 @@ def projection_error(U: ArrayLike, Phi: ArrayLike, *, rcond: float | None = None
     if np.any(sizes == 0.0):
         zero = np.flatnonzero(sizes == 0.0).tolist()
         raise FeaturesError(
-            f"Columns {zero} of Phi are zero at all points; a relative error needs functions that are not. "
-            "Leave them out."
+            f"Columns {zero} of Phi are zero at all points; a relative error needs nonzero functions. Leave them out."
         )
     Phi = Phi / sizes
     Q, sigma, _ = scipy.linalg.svd(U, full_matrices=False)
@@ -118,7 +122,7 @@ def projection_error(U: ArrayLike, Phi: ArrayLike, *, rcond: float | None = None
         rcond = max(U.shape) * np.finfo(np.float64).eps
     Q = Q[:, sigma > rcond * sigma[0]]
     rest = Phi - Q @ (Q.T @ Phi)
-    rest = rest - Q @ (Q.T @ rest)  # twice is enough: the first difference cancels, the second removes what that left
+    rest = rest - Q @ (Q.T @ rest)  # again: the first projection is inexact where most of Phi cancels
     return np.linalg.norm(rest, axis=0)
 
 
@@ -139,8 +143,8 @@ def _pair(u: ArrayLike, exact: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
             "Evaluate both at the same points, and mind a trailing axis of length 1."
         )
     if u.size == 0 or u.ndim == 0:
-        raise ProblemError(f"u and exact have shape {u.shape}; expected values at one point at least.")
-    # A solution that blew up has an error, even if it is nan; an exact solution that is not finite has no use.
+        raise ProblemError(f"u and exact have shape {u.shape}; expected values at one or more points.")
+    # A solution that blew up has an error, even if that is NaN. An exact solution must be finite.
     if not np.all(np.isfinite(exact)):
         raise ProblemError("exact has values that are not finite. Leave out the points where it is singular.")
     return u, exact
@@ -149,9 +153,9 @@ def _pair(u: ArrayLike, exact: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 def _matrix(A: ArrayLike, name: str) -> np.ndarray:
     A = _real(A, name, FeaturesError)
     if A.ndim != 2:
-        raise FeaturesError(f"{name} has shape {A.shape}; expected two axes. Give a row a point, a column a feature.")
+        raise FeaturesError(f"{name} has shape {A.shape}; expected two axes: a row per point, a column per feature.")
     if A.size == 0:
-        raise FeaturesError(f"{name} has shape {A.shape} and is empty; expected one row and one column at least.")
+        raise FeaturesError(f"{name} has shape {A.shape} and is empty; expected at least one row and one column.")
     if not np.all(np.isfinite(A)):
         raise FeaturesError(f"{name} has values that are not finite. Check the points and the scale of the features.")
     return A
@@ -160,10 +164,10 @@ def _matrix(A: ArrayLike, name: str) -> np.ndarray:
 def _real(values: ArrayLike, name: str, error: type[PdofmError]) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
-        raise error(f"{name} has dtype {array.dtype}; expected real numbers. Take real and imaginary parts apart.")
+        raise error(f"{name} has dtype {array.dtype}; expected real numbers. Separate real and imaginary parts.")
     return array.astype(np.float64, copy=False)
 
 
 def _norm(values: np.ndarray) -> float:
-    """Euclidean norm of all entries, by the BLAS nrm2, which neither overflows nor underflows on the way."""
+    """Euclidean norm of all entries, by nrm2 of BLAS, whose intermediate results neither overflow nor underflow."""
     return float(scipy.linalg.norm(values.ravel(), check_finite=False))

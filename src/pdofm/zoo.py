@@ -1,4 +1,4 @@
-"""Named problems with exact solutions: those of the paper, and others that test a solver in different ways.
+"""Named problems with exact solutions: those of the paper, and others that are difficult in other ways.
 
 The problems of Jia and Wang, "Physics informed learning of orthogonal features with applications in solving partial
 differential equations" (2026), are helmholtz-1d, poisson-1d, poisson-square, poisson-lshape, poisson-annulus,
@@ -37,14 +37,14 @@ def _made(name: str) -> Problem:
 
 
 def get(name: str) -> Problem:
-    """The named problem, with its exact solution."""
+    """The problem with this name, including its exact solution."""
     if name not in _PROBLEMS:
         raise unknown_name("problem", name, _PROBLEMS)
-    return _made(name)  # always the same object, so that compiled functions are reused
+    return _made(name)  # always the same object, so that functions compiled for it are used again
 
 
 def describe(name: str) -> str:
-    """A one-line description of the named problem."""
+    """A description of the problem with this name, in one line."""
     if name not in _PROBLEMS:
         raise unknown_name("problem", name, _PROBLEMS)
     return (_PROBLEMS[name].__doc__ or "").strip().splitlines()[0]
@@ -123,7 +123,7 @@ def wave_periodic() -> Problem:
 
 @_register
 def kovasznay() -> Problem:
-    """Steady Navier-Stokes at Reynolds number 40 on (-1, 1)², Kovasznay's flow behind a grid."""
+    """Steady Navier-Stokes equations at Reynolds number 40 on (-1, 1)²: Kovasznay's flow behind a grid."""
     nu = 1 / 40
     rate = 1 / (2 * nu) - (1 / (4 * nu**2) + 4 * jnp.pi**2) ** 0.5
 
@@ -143,7 +143,7 @@ def kovasznay() -> Problem:
         source=0.0,
         conditions=[
             Dirichlet(velocity, unknown="v", name="velocity"),
-            # The velocity determines the pressure up to a constant.
+            # The equations determine the pressure only up to a constant.
             Condition(lambda u, x: u.p(x) - pressure(x), on=jnp.array([[0.0, 0.0]]), name="pressure"),
         ],
         unknowns={"v": 2, "p": 1},
@@ -208,7 +208,7 @@ def biharmonic_plate() -> Problem:
 
 @_register
 def elasticity() -> Problem:
-    """Plane linear elasticity on the square, clamped except for a traction on the right, with smooth displacements."""
+    """Plane linear elasticity on the square, with displacements given on three sides and a traction on the right."""
     mu, lam = 1.0, 1.5
     square = Box([-1, -1], [1, 1])
     right = square.face(0, 1)
@@ -270,7 +270,7 @@ def interior_layer() -> Problem:
     return Problem(
         Interval(-1, 1),
         operator=lambda u, x: epsilon * laplacian(u)(x) + (x[0] - at) * partial(u, 0)(x),
-        # The error function solves the equation without a source.
+        # The error function solves the homogeneous equation, so only the sine contributes.
         source=lambda x: -4 * epsilon * jnp.sin(2 * x[0]) + 2 * (x[0] - at) * jnp.cos(2 * x[0]),
         conditions=[Dirichlet()],
         exact=exact,

@@ -1,4 +1,4 @@
-"""The experiments of the paper, cell by cell, each with its published value."""
+"""The experiments of the paper, each cell of a table with its published value, and further ones."""
 
 from collections.abc import Sequence
 
@@ -7,22 +7,24 @@ from pdofm.experiments import dynamics, forms, layer, recipes, tables, tolerance
 from pdofm.experiments.case import Case
 
 _BY_DEFAULT = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
+"""The experiments of the paper, in its order; they run if no name is given."""
+
 _BY_NAME = (forms.cases, recipes.cases, tolerance.cases)
-"""What is beside the paper and takes long: it runs only by name."""
+"""Experiments that are not in the paper and take long; they run only if they are named."""
 
 
 def names() -> list[str]:
-    """The experiments, in the paper's order, then those beside it."""
+    """The names of all experiments: those of the paper in its order, then the others."""
     return list(dict.fromkeys(case.experiment for case in every()))
 
 
 def every() -> list[Case]:
-    """All cases."""
+    """All cases of all experiments."""
     return [case for cases in (*_BY_DEFAULT, *_BY_NAME) for case in cases()]
 
 
 def select(wanted: Sequence[str] = (), *, quick: bool = False) -> list[Case]:
-    """The cases of the experiments of these names; those of the paper if none is given or "all" is among them."""
+    """The cases of the named experiments; those of the paper if no name is given, or if "all" is among the names."""
     known = set(names())
     for name in wanted:
         if name not in known | {"all"}:

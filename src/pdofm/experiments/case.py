@@ -1,4 +1,4 @@
-"""What an experiment is made of: cases, each a function of a seed, with the value that the paper gives."""
+"""Experiments consist of cases: functions of a seed, with the values that the paper gives."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 PAPER, OURS = "paper", "ours"
-"""The two settings: those of the paper, and our recipe with the same number of features."""
+"""The two settings: those of the paper, and the defaults of this package with the same number of features."""
 
 RESIDUAL = "scaled residual"
-"""The name of the metric that the paper's tables call "LS residual"."""
+"""The name of the metric that the tables of the paper call "LS residual"."""
 
 
 class Measured(NamedTuple):
-    """What one run of a case gives: numbers, and curves or maps for figures (lists of numbers by name)."""
+    """The result of one run of a case: metrics, and curves or maps for figures, as lists of numbers by name."""
 
     metrics: dict[str, float]
     curves: dict[str, list]
@@ -25,14 +25,14 @@ class Case:
     """One cell of a table, or one line of a figure.
 
     Attributes:
-        experiment: the name to ask for, such as "helmholtz".
-        case: which problem or variant inside the experiment.
+        experiment: the name by which it is selected, such as "helmholtz".
+        case: the problem or variant within the experiment.
         method: the row of the table, such as "PD-OFM".
         settings: "paper" or "ours".
-        run: from a seed to what was measured.
-        published: the paper's value, by metric.
-        seeds: at most so many seeds; None takes what the user asks for.
-        quick: part of the quick subset.
+        run: a function from a seed to the measured values.
+        published: the values of the paper, by metric.
+        seeds: the largest number of seeds; None for no limit.
+        quick: whether it belongs to the quick subset.
     """
 
     experiment: str
@@ -46,18 +46,18 @@ class Case:
 
     @property
     def slug(self) -> str:
-        """A name for files."""
+        """A name that can be used for files."""
         words = f"{self.experiment}--{self.case}--{self.method}--{self.settings}".lower()
         return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in words)
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the settings that `run` carries: what other settings have measured is not this case."""
+        """A hash of the settings that are bound to `run`: values measured with other settings are not reused."""
         return hashlib.sha256(_described(self.run).encode()).hexdigest()[:16]
 
 
 def _described(value: Any) -> str:
-    """Functions by name, with the arguments that are bound to them; settings by their values."""
+    """A text that identifies a value: the name of a function with its bound arguments, or the fields of settings."""
     if isinstance(value, partial):
         bound = [*map(_described, value.args), *(f"{k}={_described(v)}" for k, v in value.keywords.items())]
         return f"{_described(value.func)}({', '.join(bound)})"

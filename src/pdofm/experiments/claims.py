@@ -1,7 +1,8 @@
-"""What the paper claims, and what the measured rows say about it.
+"""Verdicts on the claims of the paper, derived from the measured rows.
 
-A published number is one draw, so that a factor of `CLOSE` between it and a median does not count: what is measured
-within that factor "holds". The same factor is asked for before one method is called better than another.
+A published number is a single draw, so a median is not expected to match it exactly: a claim holds if the measured
+value is within a factor of `CLOSE`. Likewise, one method is called better than another only if it is better by more
+than that factor.
 """
 
 import math
@@ -12,13 +13,16 @@ from typing import Any, NamedTuple
 from pdofm.experiments.case import RESIDUAL
 
 HOLDS, PARTLY, OURS_ONLY, FAILS = "holds", "holds in part", "holds with our settings only", "does not hold"
+"""The possible verdicts."""
 
 CLOSE = 1.2
+"""The largest factor between two errors that counts as equal: medians over seeds vary by about as much."""
 
 ORDERS = 100.0
-"""The least gain that "2 to 3 orders of magnitude" can mean."""
+"""The smallest gain that counts as "2 to 3 orders of magnitude"."""
 
 Row = dict[str, Any]
+"""A row of results.json."""
 
 PROBLEMS = {
     ("helmholtz", "interval"): "",
@@ -29,25 +33,29 @@ PROBLEMS = {
     ("wave", "slope"): "",
     ("navier-stokes", "kovasznay"): ", converged",
 }
-"""The problems on which methods are compared, one of each kind: the well-posed wave problem, and the Navier-Stokes
-equations when their iteration has converged. With it the ending of the metrics, if they are not "relative L2"."""
+"""The problems on which methods are compared, by experiment and case; of the wave problems, the well-posed one. The
+values are endings of the names of the metrics that are compared with the paper's settings, and empty where that is
+"relative L2": the Navier-Stokes equations are compared after their iteration has converged."""
 
 WHY = {
     (
         "poisson-3d",
         "cube",
-    ): "the residual depends on how rows are scaled and on the points, which the paper leaves open",
-    ("wave", "released"): "without a condition on slopes the solution is undetermined, and what least squares picks "
-    "depends on features and points",
+    ): "the residual depends on the scaling of the rows and on the points, which the paper does not specify",
+    (
+        "wave",
+        "released",
+    ): "without a condition on the slopes the solution is not unique, and the one that least squares "
+    "finds depends on the features and the points",
     ("wave", "printed"): "the published value belongs to sin πx cos t (case released), not to the problem as printed, "
-    "where the missing slope condition leaves the solution undetermined",
+    "whose solution is not unique without a condition on the slopes",
     ("wave", "dirichlet"): "the paper's experiments have sin πx where the text has sin 4πx",
 }
-"""Why a published value is not reached with the paper's settings."""
+"""Why a published value is not reached with the paper's settings, by experiment and case."""
 
 
 class Verdict(NamedTuple):
-    """A claim, what was found, and the numbers behind it."""
+    """A claim, the verdict on it, and the numbers behind the verdict."""
 
     claim: str
     verdict: str
@@ -55,7 +63,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
-    """Verdicts on all claims for which enough was measured: first those of the abstract, then the tables' values."""
+    """The verdicts on all claims for which enough was measured: those of the abstract, then those of the tables."""
     book = _Book(rows)
     abstract = (_orthogonal_bases, _training, _orders, _residual_orders, _orthogonality, _transferability)
     judges = (*abstract, _features, _tables, _transfer)
@@ -63,7 +71,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
 
 
 class _Book:
-    """Rows by what they are about; a diverged value is infinite."""
+    """The rows, by experiment, case, method, settings and metric. A diverged value is infinite."""
 
     def __init__(self, rows: Sequence[Row]):
         self.rows = {(r["experiment"], r["case"], r["method"], r["settings"], r["metric"]): r for r in rows}
@@ -73,7 +81,7 @@ class _Book:
         return None if row is None else _measured(row)
 
     def error(self, experiment: str, case: str, method: str, settings: str) -> float | None:
-        """The measured relative error; in a system the worst component's."""
+        """The measured relative error; in a system, that of the worst component."""
         ending = PROBLEMS.get((experiment, case), "") if settings == "paper" else ""
         found = [
             _measured(row)
@@ -98,14 +106,14 @@ def _measured(row: Row) -> float:
 
 
 def _gain(a: float | None, b: float | None) -> float | None:
-    """b / a within 1e±16; None if one is missing or both have diverged."""
+    """The ratio b / a, limited to 1e-16 … 1e16; None if a value is missing or both have diverged."""
     if a is None or b is None or (math.isinf(a) and math.isinf(b)):
         return None
     return min(max(b / a, 1e-16), 1e16) if a > 0 else 1e16
 
 
 def _share(gains: Sequence[float], least: float) -> str:
-    """The verdict on a claim that each of the gains is at least so large."""
+    """The verdict on the claim that all gains are at least `least`; half of them suffice for "in part"."""
     reached = sum(gain >= least for gain in gains)
     return HOLDS if reached == len(gains) else PARTLY if 2 * reached >= len(gains) else FAILS
 
@@ -121,8 +129,8 @@ def _orthogonal_bases(book: _Book) -> Iterator[Verdict]:
         yield Verdict(
             "Pretraining yields nearly orthogonal feature bases",
             HOLDS if a < 1 else FAILS,
-            f"100 features for the 1D Poisson problem: ‖UᵀU - I‖ is {a:.2g} with λ = 0.1 and {b:.2g} without, where "
-            f"nearly orthonormal features have less than 1; effective rank {rank:.0f} of 100",
+            f"100 features for the 1D Poisson problem: ‖UᵀU - I‖ is {a:.2g} with λ = 0.1 and {b:.2g} without; it would "
+            f"be below 1 for nearly orthonormal features. The effective rank is {rank:.0f} of 100",
         )
 
 
@@ -135,12 +143,12 @@ def _training(book: _Book) -> Iterator[Verdict]:
             yield Verdict(
                 f"Pretraining improves the approximation (Helmholtz, {scheme})",
                 HOLDS if after < before / 10 else FAILS,
-                f"error of least squares {before:.1e} before, {after:.1e} after 100 steps",
+                f"least-squares error {before:.1e} before training, {after:.1e} after 100 steps",
             )
 
 
 def _orders(book: _Book) -> Iterator[Verdict]:
-    """The abstract says "residual errors": here the relative L2 errors, in `_residual_orders` the residuals."""
+    """The abstract speaks of "residual errors": the relative L2 errors here, the residuals in `_residual_orders`."""
     for rival in ("RFM", "TransNet"):
         paper, ours = (book.gains("PD-OFM", rival, settings) for settings in ("paper", "ours"))
         if not paper:
@@ -155,7 +163,7 @@ def _orders(book: _Book) -> Iterator[Verdict]:
 
 
 def _residual_orders(book: _Book) -> Iterator[Verdict]:
-    """Of the linear problems."""
+    """The same claim for the residuals, which are measured for the linear problems."""
     for rival in ("RFM", "TransNet"):
         gains = {}
         for experiment, case in PROBLEMS:
@@ -163,7 +171,7 @@ def _residual_orders(book: _Book) -> Iterator[Verdict]:
             if (gain := _gain(a, b)) is not None:
                 gains[case] = gain
         if gains:
-            claim = f"PD-OFM has residuals of least squares 2 to 3 orders of magnitude lower than {rival}"
+            claim = f"PD-OFM has least-squares residuals 2 to 3 orders of magnitude lower than {rival}"
             yield Verdict(claim, _share(list(gains.values()), ORDERS), _counted(gains, of=len(PROBLEMS) - 1))
 
 
@@ -182,12 +190,13 @@ def _orthogonality(book: _Book) -> Iterator[Verdict]:
         yield Verdict(
             "Orthogonality makes PD-OFM more accurate than PD-FM",
             _share(list(gains.values()), CLOSE),
-            f"{reached} of {len(gains)} problems (7 in all); gain by orthogonality: {_listed(gains)}",
+            f"{reached} of {len(gains)} problems ({len(PROBLEMS)} in all); gain by orthogonality: {_listed(gains)}",
         )
 
 
 def _transferability(book: _Book) -> Iterator[Verdict]:
-    """The abstract: orthogonality improves transferability. Our own recipe has none and says nothing about it."""
+    """The abstract claims that orthogonality improves transferability. Our own recipe has no orthogonality, so its rows
+    do not count."""
     for distribution in ("released", "stated"):
         gains: dict[str, float] = {}
         for (experiment, case, method, settings, metric), row in book.rows.items():
@@ -242,8 +251,8 @@ def _transfer(book: _Book) -> Iterator[Verdict]:
             "Appendix B: PD-OFM reaches the published errors for all widths and depths",
             _share([1 / cell for cell in cells], 1 / CLOSE),
             f"{good} of {len(cells)} cells; measured over published from {min(cells):.2g} to {max(cells):.2g}, "
-            f"median {median(cells):.2g}; what is missed is missed at depth 1, where the start of the weights decides, "
-            "which the paper leaves open",
+            f"median {median(cells):.2g}; the misses are at depth 1, where the result depends on the initial weights, "
+            "which the paper does not specify",
         )
 
 

@@ -1,4 +1,4 @@
-"""Figures of sections 2.2 to 2.4: what training and orthogonality do to the features, in one dimension."""
+"""Figures of sections 2.2 to 2.4: the effect of training and of orthogonality on features in one dimension."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -17,6 +17,7 @@ TRAINING: dict[str, Any] = {"optimiser": ADAM, "resample": False, "tolerance": 0
 
 FIT_SIZES = (5, 10, 20, 40, 80)
 POISSON_SIZES = (10, 20, 40, 60, 80, 100)
+"""Numbers of features in the figures of the error."""
 
 
 def cases() -> Iterator[Case]:
@@ -33,7 +34,7 @@ def cases() -> Iterator[Case]:
 
 
 def _waves(x: jax.Array) -> jax.Array:
-    return sum(jnp.sin(k * jnp.pi * x[0]) for k in (2, 3, 4, 20))  # type: ignore[return-value]
+    return jnp.sum(jnp.stack([jnp.sin(k * jnp.pi * x[0]) for k in (2, 3, 4, 20)]))
 
 
 def _values(features: pf.Features, points: np.ndarray) -> np.ndarray:
@@ -42,7 +43,7 @@ def _values(features: pf.Features, points: np.ndarray) -> np.ndarray:
 
 UNIT = pf.Interval(0, 1)
 FIT = pf.Problem(UNIT, operator=lambda u, x: u(x), source=_waves, conditions=[pf.Dirichlet(0.0)], name="fit")
-"""The function itself as a problem: the equation is u = f, and f vanishes at the ends."""
+"""Fitting a function, stated as a problem: the equation is u = f, and f vanishes at the ends."""
 
 
 def _fit_features(method: str, size: int, seed: int) -> pf.Features:
@@ -56,7 +57,7 @@ def _fit_features(method: str, size: int, seed: int) -> pf.Features:
 
 
 def _fit(method: str, size: int, seed: int) -> tuple[pf.Features, np.ndarray, float]:
-    """Features, coefficients of the best fit at 1000 points, and its relative error at 2000 others."""
+    """Features, the coefficients of the best fit at 1000 points, and its relative error at 2000 other points."""
     features = _fit_features(method, size, seed)
     points, test = np.linspace(0, 1, 1000)[:, None], np.linspace(0, 1, 2000)[:, None]
     target, truth = (np.asarray(jax.vmap(_waves)(jnp.asarray(at))) for at in (points, test))
@@ -83,7 +84,7 @@ def _fit_coefficients(method: str, seed: int) -> Measured:
 
 
 def _dynamics(scheme: str, seed: int) -> Measured:
-    """Least-squares error along the training of a physics-informed network for Helmholtz's equation."""
+    """The least-squares error during the training of a physics-informed network for the Helmholtz equation."""
     problem = pf.zoo.get("helmholtz-1d")
     network = pf.NetworkFeatures(problem.domain, 100, key=seed, activation="tanh3", initialisation=scheme)
 
@@ -108,7 +109,7 @@ def _eigenfunctions(points: np.ndarray, count: int = 10) -> np.ndarray:
 
 
 def _evolution(method: str, seed: int) -> Measured:
-    """Effective rank, orthogonality and projection error along the training, and the spectrum at its end."""
+    """Effective rank, orthogonality and projection error during training, and the spectrum at its end."""
     problem = pf.zoo.get("poisson-1d")
     network = pf.NetworkFeatures(problem.domain, 100, key=seed, activation="tanh3", initialisation="xavier")
     points = np.linspace(-1, 1, 1024)[:, None]
@@ -133,7 +134,7 @@ def _evolution(method: str, seed: int) -> Measured:
         **TRAINING,
     )
     U = _values(run.features, points)
-    spectrum = pf.metrics.singular_spectrum(U) ** 2  # that of UᵀU, without its rounding
+    spectrum = pf.metrics.singular_spectrum(U) ** 2  # the spectrum of UᵀU, without the rounding errors of the product
     curves = {name: [measure(network), *run.history[name]] for name, measure in record.items()}
     curves |= {"step": list(range(0, 201, 20)), "spectrum": (spectrum / spectrum[0]).tolist()}
     metrics = {name: curves[name][-1] for name in record}
@@ -142,7 +143,7 @@ def _evolution(method: str, seed: int) -> Measured:
 
 
 def _poisson_errors(method: str, seed: int) -> Measured:
-    """Relative error of -u'' = f, u = sin πx + sin 4πx, against the number of features; features are trained for
+    """The relative error for -u'' = f with u = sin πx + sin 4πx against the number of features, which are trained for
     f = 1."""
     problem = pf.zoo.get("poisson-1d")
     target = problem.replace(

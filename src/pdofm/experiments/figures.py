@@ -1,8 +1,8 @@
-"""The figures of the paper, from the curves and maps that a run has left in its folder."""
+"""The figures of the paper, drawn from the curves and maps that a run has stored in its folder."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,15 +13,25 @@ from pdofm.experiments.tables import RESOLUTION, SETUPS, section_of
 
 LINES = ("-", "--", ":", "-.")
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#888888")
-"""Black, blue, orange and grey differ in brightness too: the lines can be told apart in print without colour."""
-
+"""Black, blue, orange and grey. They differ in brightness, so that lines can be told apart without colour."""
 
 SCREEN, PRINT = 90, 200
-"""Pixels to an inch: PNG for the report on the screen, SVG for print."""
+"""Pixels per inch, of PNG for the report on a screen and of SVG for print."""
+
+SMALLEST = 1e-18
+"""Errors are drawn at this value if they are smaller: a logarithmic axis has no zero."""
+
+
+class Drawing(NamedTuple):
+    """A figure, with its caption and the name of its file."""
+
+    name: str
+    caption: str
+    figure: Any
 
 
 class Drawer:
-    """Draws what a run has measured; every figure is asked for by the name of its file."""
+    """Draws the figures of all cases that have been measured into the folder `out`."""
 
     def __init__(self, cases: Sequence[Case], out: Path):
         self.out = out
@@ -29,7 +39,7 @@ class Drawer:
         self.runs = {case: runs for case, runs in found.items() if runs}
 
     def draw(self) -> Iterator[tuple[str, str, list[Path]]]:
-        """Write all figures that the cases allow; yields experiment, caption and the paths (PNG, then SVG)."""
+        """Write all figures for which there are results; yields experiment, caption and paths (PNG, then SVG)."""
         import matplotlib
 
         experiments = dict.fromkeys(case.experiment for case in self.runs)
@@ -42,7 +52,8 @@ class Drawer:
                     pf.plot.save(figure, path, dpi=dpi)
                 yield experiment, caption, paths
 
-    def _of(self, experiment: str) -> Iterator[tuple[str, str, Any]]:
+    def _of(self, experiment: str) -> Iterator[Drawing]:
+        """All figures of an experiment."""
         measured = {c.case for c in self.runs if c.experiment == experiment}
         for case, draw in _LINE_FIGURES.get(experiment, ()):
             if case in measured and (figure := draw(self)) is not None:
@@ -53,12 +64,12 @@ class Drawer:
                 yield self._errors(experiment, case, settings)
 
     def _curves(self, experiment: str, case: str, settings: str | None = None) -> dict[str, list[dict[str, Any]]]:
-        """What was measured by each method, one entry per seed."""
+        """The curves of each method, one entry per seed."""
         wanted = {c: runs for c, runs in self.runs.items() if (c.experiment, c.case) == (experiment, case)}
         return {c.method: runs for c, runs in wanted.items() if settings in (None, c.settings)}
 
     def _lines(self, ax: Any, x: Sequence[float], found: dict[str, list[Sequence[float]]], *, log: bool = True) -> None:
-        """A line per method through the medians, in a band over the seeds."""
+        """Draw a line for each method through the medians over the seeds, and a band over their range."""
         for (method, runs), style, colour in zip(found.items(), LINES, COLOURS, strict=False):
             values = np.array(runs)
             band = (values.min(axis=0), values.max(axis=0))
@@ -68,18 +79,18 @@ class Drawer:
             ax.set_yscale("log")
         ax.legend()
 
-    def _against_features(self, experiment: str, name: str, caption: str) -> tuple[str, str, Any]:
+    def _against_features(self, experiment: str, name: str, caption: str) -> Drawing:
         found = self._curves(experiment, "error against features")
         figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
         x = next(iter(found.values()))[0]["features"]
         self._lines(axes[0, 0], x, {method: [run["errors"] for run in runs] for method, runs in found.items()})
         axes[0, 0].set(xlabel="number of features", ylabel="relative $L^2$ error")
-        return name, caption, figure
+        return Drawing(name, caption, figure)
 
-    def _fit_errors(self) -> tuple[str, str, Any]:
+    def _fit_errors(self) -> Drawing:
         return self._against_features("fit", "fit-errors", "Error of the fit against the number of features.")
 
-    def _fit_coefficients(self) -> tuple[str, str, Any]:
+    def _fit_coefficients(self) -> Drawing:
         found = self._curves("fit", "coefficients of 20 features")
         figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
         for (method, runs), style, colour in zip(found.items(), LINES, COLOURS, strict=False):
@@ -87,18 +98,18 @@ class Drawer:
             axes[0, 0].plot(np.arange(1, len(sizes) + 1), sizes, marker="o", ms=3, ls=style, color=colour, label=method)
         axes[0, 0].set(xlabel="rank", ylabel="|coefficient|", yscale="log")
         axes[0, 0].legend()
-        return "fit-coefficients", "Coefficients of 20 features by size, seed 0.", figure
+        return Drawing("fit-coefficients", "Coefficients of 20 features by size, seed 0.", figure)
 
-    def _fit_features(self) -> tuple[str, str, Any]:
+    def _fit_features(self) -> Drawing:
         found = self._curves("fit", "coefficients of 20 features")
         figure, axes = pf.plot.new_figure(1, len(found), panel=(2.8, 2.2))
         for ax, (method, runs) in zip(axes[0], found.items(), strict=True):
             for i, values in enumerate(runs[0]["first ten features"]):
                 ax.plot(runs[0]["x"], values, color=str(0.08 * i), linewidth=0.8)
             ax.set(xlabel="$x$", ylabel="features", title=method)
-        return "fit-features", "The first ten features, each divided by its largest value, seed 0.", figure
+        return Drawing("fit-features", "The first ten features, each divided by its largest value, seed 0.", figure)
 
-    def _fit_projection(self) -> tuple[str, str, Any]:
+    def _fit_projection(self) -> Drawing:
         found = self._curves("fit", "coefficients of 20 features")
         figure, axes = pf.plot.new_figure(1, len(found), panel=(2.8, 2.2))
         for ax, (method, runs) in zip(axes[0], found.items(), strict=True):
@@ -106,25 +117,20 @@ class Drawer:
             ax.plot(runs[0]["x"], runs[0]["fit"], color="black", linewidth=0.8, label="projection")
             ax.set(xlabel="$x$", title=method)
             ax.legend()
-        return "fit-projection", "The function and its projection on 20 features, seed 0.", figure
+        return Drawing("fit-projection", "The function and its projection onto 20 features, seed 0.", figure)
 
-    def _dynamics(self) -> tuple[str, str, Any]:
+    def _dynamics(self) -> Drawing:
+        schemes = {scheme: self._curves("dynamics", scheme).get("PD-FM") for scheme in ("xavier", "kaiming")}
+        found = {scheme: runs for scheme, runs in schemes.items() if runs}
         figure, axes = pf.plot.new_figure(1, 2, panel=(2.8, 2.2))
-        for case, style, colour in zip(("xavier", "kaiming"), LINES, COLOURS, strict=False):
-            runs = self._curves("dynamics", case).get("PD-FM", [])
-            if not runs:
-                continue
-            for ax, name in zip(axes[0], ("loss", "least-squares error"), strict=True):
-                values = np.array([run[name] for run in runs])
-                x = np.arange(1, values.shape[1] + 1) if name == "loss" else np.array(runs[0]["step"], float)
-                band = (values.min(axis=0), values.max(axis=0))
-                middle = np.median(values, axis=0)
-                pf.plot.line_panel(ax, x.astype(float), middle, band=band, label=case, linestyle=style, color=colour)
-                ax.set(xlabel="step", ylabel=name, yscale="log")
-                ax.legend()
-        return "dynamics", "Training loss and error of least squares along the training.", figure
+        for ax, name in zip(axes[0], ("loss", "least-squares error"), strict=True):
+            first = next(iter(found.values()))[0]
+            x = range(1, len(first[name]) + 1) if name == "loss" else first["step"]
+            self._lines(ax, x, {scheme: [run[name] for run in runs] for scheme, runs in found.items()})
+            ax.set(xlabel="step", ylabel=name)
+        return Drawing("dynamics", "Training loss and least-squares error during training.", figure)
 
-    def _evolution(self) -> tuple[str, str, Any]:
+    def _evolution(self) -> Drawing:
         found = self._curves("poisson-1d", "evolution")
         figure, axes = pf.plot.new_figure(1, 3, panel=(2.2, 2.0))
         for ax, name in zip(axes[0], ("effective rank", "orthogonality loss", "projection error"), strict=True):
@@ -132,26 +138,28 @@ class Drawer:
             runs = {method: [run[name] for run in runs] for method, runs in found.items()}
             self._lines(ax, x, runs, log=name != "effective rank")
             ax.set(xlabel="step", ylabel=name)
-        return "poisson-1d-evolution", "Quality of the features along the training, with and without λ = 0.1.", figure
+        return Drawing(
+            "poisson-1d-evolution",
+            "Quality of the features during training, with λ = 0.1 and without orthogonality.",
+            figure,
+        )
 
-    def _spectrum(self) -> tuple[str, str, Any]:
+    def _spectrum(self) -> Drawing:
         found = self._curves("poisson-1d", "evolution")
         figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 2.4))
         runs = {method: [np.maximum(run["spectrum"], 1e-32) for run in runs] for method, runs in found.items()}
         self._lines(axes[0, 0], range(1, 101), runs)
         axes[0, 0].set(xlabel="index", ylabel="singular value of the Gram matrix", ylim=(1e-32, 2))
-        return (
-            "poisson-1d-spectrum",
-            "Spectrum of the Gram matrix after training, relative to its first.",
-            figure,
+        return Drawing(
+            "poisson-1d-spectrum", "Singular values of the Gram matrix after training, relative to the largest.", figure
         )
 
-    def _poisson_errors(self) -> tuple[str, str, Any]:
+    def _poisson_errors(self) -> Drawing:
         return self._against_features(
             "poisson-1d", "poisson-1d-errors", "Error for another source against the number of features."
         )
 
-    def _ridges(self) -> tuple[str, str, Any] | None:
+    def _ridges(self) -> Drawing | None:
         runs = self._curves("interior-layer", "50 other sources").get("trained tanh")
         if runs is None:
             return None
@@ -162,48 +170,36 @@ class Drawer:
             ax.scatter(places, slopes, s=6, color="black", linewidths=0)
             ax.axvline(0.37, color=COLOURS[2], linewidth=0.8)
             ax.set(xlim=(-1.2, 1.2), yscale="log", xlabel="place of the ridge", ylabel="slope", title=when)
-        return (
-            "interior-layer-ridges",
-            "Ridges of the features before and after training, layer at 0.37.",
-            figure,
+        return Drawing(
+            "interior-layer-ridges", "Ridges of the features before and after training; the layer is at 0.37.", figure
         )
 
-    def _errors(self, experiment: str, case: str, settings: str) -> tuple[str, str, Any]:
-        """The first method's solution, then absolute errors of every method, at seed 0: maps, or lines in one
-        dimension; a row per component."""
+    def _errors(self, experiment: str, case: str, settings: str) -> Drawing:
+        """The solution of the first method and the absolute errors of all methods, with seed 0: maps, or lines in one
+        dimension, and a row for each component of a system."""
         found = {method: runs[0] for method, runs in self._curves(experiment, case, settings).items()}
         first = next(iter(found))
         problem = SETUPS["poisson-2d" if experiment == "variational" else experiment, case].problem()
-        domain, names = problem.domain, problem.layout.component_names
-        section = None if domain.dim == 1 else pf.plot.Section(domain, resolution=RESOLUTION)
-        panels = [(f"{first}: solution", found[first]["solution"])]
-        panels += [(f"{method}: error", run["errors"]) for method, run in found.items()]
+        names = problem.component_names
+        quantities = [(f"{first}: solution", found[first]["solution"])]
+        quantities += [(f"{method}: error", run["errors"]) for method, run in found.items()]
         if len(names) == 1:
-            figure, axes = pf.plot.new_figure(
-                -(-len(panels) // 3), min(len(panels), 3), panel=(1.9, 1.7), gap=(1.0, 0.7)
-            )
-            columns = [[ax] for ax in axes.flat]
+            shape = -(-len(quantities) // 3), min(len(quantities), 3)
         else:
-            figure, axes = pf.plot.new_figure(len(names), len(panels), panel=(1.9, 1.7), gap=(1.0, 0.7))
-            columns = axes.T
-        for column, (axs, (what, rows)) in enumerate(zip(columns, panels, strict=False)):
-            for ax, name, values in zip(axs, names, map(np.array, rows), strict=True):
-                if section is None:
-                    shown = values if column == 0 else np.maximum(values, 1e-18)
-                    pf.plot.line_panel(ax, section_of(domain)[:, 0], shown, color="black", linewidth=0.8)
-                    ax.set(yscale="linear" if column == 0 else "log", xlabel="$x$")
-                elif column == 0:
-                    pf.plot.solution_panel(ax, section, values, label="")
-                else:
-                    pf.plot.error_panel(ax, section, values, label="")
-                ax.set_title(what if len(names) == 1 else f"{what}, {name}")
-        for ax in axes.flat[len(panels) * len(names) :]:
+            shape = len(names), len(quantities)
+        figure, axes = pf.plot.new_figure(*shape, panel=(1.9, 1.7), gap=(1.0, 0.7))
+        columns = [[ax] for ax in axes.flat] if len(names) == 1 else axes.T
+        for column, (title, components) in zip(columns, quantities, strict=False):
+            for ax, name, values in zip(column, names, map(np.array, components), strict=True):
+                _draw_quantity(ax, problem.domain, values, is_error=title != quantities[0][0])
+                ax.set_title(title if len(names) == 1 else f"{title}, {name}")
+        for ax in axes.flat[len(quantities) * len(names) :]:
             ax.remove()
         slug = f"{experiment}-{case}-{settings}".lower()
-        return slug, f"Solution and absolute errors, {case}, {settings} settings, seed 0.", figure
+        return Drawing(slug, f"Solution and absolute errors, {case}, {settings} settings, seed 0.", figure)
 
-    def _estimates(self) -> tuple[str, str, Any]:
-        """Estimated against true errors of all problems, tolerances and seeds."""
+    def _estimates(self) -> Drawing:
+        """The estimated against the true errors, for all problems, tolerances and seeds."""
         figure, axes = pf.plot.new_figure(1, 1, panel=(3.2, 3.0))
         ax = axes[0, 0]
         found = {case: runs for case, runs in self.runs.items() if case.experiment == "tolerance"}
@@ -216,14 +212,14 @@ class Drawer:
         ax.plot(ends, ends / 3, color="black", linewidth=0.6, linestyle=":")
         ax.set(xlabel="true relative error", ylabel="estimated", xscale="log", yscale="log")
         ax.legend()
-        return (
+        return Drawing(
             "tolerance-estimates",
-            "Estimated and true errors; on the dotted line the estimate is a third.",
+            "Estimated and true errors; on the dotted line the estimate is a third of the true error.",
             figure,
         )
 
-    def _where(self) -> tuple[str, str, Any] | None:
-        """Where the features are fine, for the problems with details."""
+    def _where(self) -> Drawing | None:
+        """The places where the features vary fast, for the problems with small details."""
         layers = [(case.case, runs[0]) for case, runs in self.runs.items() if case.experiment == "tolerance"]
         found = {name: np.array(run["points"]) for name, run in layers if run["points"]}
         if not found:
@@ -236,10 +232,23 @@ class Drawer:
             else:
                 ax.plot(points[:, 0], points[:, 1], ".", ms=2, color="black")
                 ax.set(xlabel="$x$", ylabel="$y$", title=name, aspect="equal")
-        return "tolerance-where", "Where the features are fine: points of the density (wave number)^d, seed 0.", figure
+        return Drawing(
+            "tolerance-where", "Where the features vary fast: points with the density (wave number)^d, seed 0.", figure
+        )
 
 
-_LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, Any] | None]]]] = {
+def _draw_quantity(ax: Any, domain: pf.Domain, values: np.ndarray, *, is_error: bool) -> None:
+    """Draw a component of a solution, or its error, at the points of `section_of`."""
+    if domain.dim == 1:
+        shown = np.maximum(values, SMALLEST) if is_error else values
+        pf.plot.line_panel(ax, section_of(domain)[:, 0], shown, color="black", linewidth=0.8)
+        ax.set(yscale="log" if is_error else "linear", xlabel="$x$")
+        return
+    panel = pf.plot.error_panel if is_error else pf.plot.solution_panel
+    panel(ax, pf.plot.Section(domain, resolution=RESOLUTION), values, label="")
+
+
+_LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], Drawing | None]]]] = {
     "fit": (
         ("error against features", Drawer._fit_errors),
         ("coefficients of 20 features", Drawer._fit_projection),
@@ -255,4 +264,4 @@ _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], tuple[str, str, 
     "interior-layer": (("50 other sources", Drawer._ridges),),
     "tolerance": (("interior-layer", Drawer._where), ("helmholtz-1d", Drawer._estimates)),
 }
-"""The figures of an experiment, each with the case that it needs."""
+"""The figures of each experiment, with the cases from which they are drawn."""

@@ -1,6 +1,7 @@
-"""Which penalty on the features serves best? Other forms of orthogonality, other weights, other precision.
+"""Other forms and weights of the penalty on the features, and training in double precision.
 
-All with the paper's network and optimiser: Helmholtz's equation with 100 features, Poisson's on the square with 200.
+All cases use the paper's network and optimiser, for the Helmholtz equation with 100 features and for the Poisson
+equation on the square with 200.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,10 @@ SETUPS = {
     "Helmholtz": Setup(partial(pf.zoo.get, "helmholtz-1d"), 100, 1.0, 500, 1000, 2),
     "square": Setup(partial(pf.zoo.get, "poisson-square"), 200, 0.01, 500, 1024, 128),
 }
+"""The two problems with the paper's settings; fewer features than in its tables, because there are many cases."""
+
 WEIGHTS = (0.01, 1.0)
+"""The weights λ of the penalty that are compared."""
 
 
 def _gram(features: pf.Features, batch: Any) -> Array:
@@ -27,31 +31,34 @@ def _gram(features: pf.Features, batch: Any) -> Array:
     return U.T @ U
 
 
+def _with_unit_diagonal(gram: Array) -> Array:
+    """The Gram matrix of the same functions, each divided by its norm."""
+    size = jnp.sqrt(jnp.diagonal(gram))
+    return gram / size[:, None] / size[None, :]
+
+
 def _departure(gram: Array) -> Array:
+    """The Frobenius norm of the difference from the identity."""
     return jnp.sqrt(jnp.sum((gram - jnp.eye(len(gram), dtype=gram.dtype)) ** 2))
 
 
 def normalised(features: pf.Features, coefficients: Array, batch: Any) -> Array:
-    """‖D⁻¹ᐟ² UᵀU D⁻¹ᐟ² - I‖ with D the diagonal of UᵀU: angles only, sizes are free."""
-    gram = _gram(features, batch)
-    size = jnp.sqrt(jnp.diagonal(gram))
-    return _departure(gram / size[:, None] / size[None, :])
+    """The norm ‖D⁻¹ᐟ² UᵀU D⁻¹ᐟ² - I‖ with D the diagonal of UᵀU, which depends on angles but not on norms."""
+    return _departure(_with_unit_diagonal(_gram(features, batch)))
 
 
 def log_determinant(features: pf.Features, coefficients: Array, batch: Any) -> Array:
-    """tr G - log det(G + δ) with G = UᵀU / n: small only if no direction is lost."""
+    """The function tr G - log det(G + δ I) with G = UᵀU / n, which is small only if no direction is lost."""
     gram = _gram(features, batch) / len(batch.interior)
     shifted = gram + 1e-6 * jnp.eye(len(gram), dtype=gram.dtype)
     return jnp.trace(gram) - jnp.linalg.slogdet(shifted)[1]
 
 
 def image(features: pf.Features, coefficients: Array, batch: Any) -> Array:
-    """Orthogonality of what the operator makes of the features, with sizes free."""
+    """The same as `normalised`, for the images of the features under the operator."""
     _, gradients = batch.linearised("equation", features, coefficients)
     A = gradients[:, 0, :, 0]
-    gram = A.T @ A
-    size = jnp.sqrt(jnp.diagonal(gram))
-    return _departure(gram / size[:, None] / size[None, :])
+    return _departure(_with_unit_diagonal(A.T @ A))
 
 
 PENALTIES: dict[str, Any] = {
@@ -65,7 +72,7 @@ PENALTIES: dict[str, Any] = {
 
 
 def cases() -> Iterator[Case]:
-    """Every penalty with every weight, and without any; the paper's form in double precision, too."""
+    """Every penalty with every weight, no penalty, and the paper's penalty in double precision."""
     for case, setup in SETUPS.items():
         yield Case("forms", case, "none", PAPER, partial(_run, setup, None, 0.0, "float32"), seeds=3)
         for name in PENALTIES:

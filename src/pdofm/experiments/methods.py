@@ -1,4 +1,4 @@
-"""The five methods that every table compares, with the paper's settings and with ours."""
+"""The five methods that every table compares, with the settings of the paper and with ours."""
 
 import warnings
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import pdofm as pf
 from pdofm.experiments.case import OURS, PAPER
 
 METHODS = ("PD-OFM", "PD-FM", "RFM", "TransNet", "Chebyshev")
+"""The methods in the order of the tables. The first two train their features, with and without orthogonality."""
 
 ADAM = optax.chain(optax.add_decayed_weights(1e-4), optax.adam(1e-3))
 """The optimiser of the published experiments: Adam with weight decay in the gradient."""
@@ -19,7 +20,17 @@ ADAM = optax.chain(optax.add_decayed_weights(1e-4), optax.adam(1e-3))
 
 @dataclass(frozen=True)
 class Setup:
-    """A problem and the paper's settings for it."""
+    """A problem and the settings that the paper uses for it.
+
+    Attributes:
+        problem: makes the problem.
+        size: number of features.
+        orthogonality: weight λ of the penalty in PD-OFM.
+        steps: training steps.
+        points, boundary_points: numbers of points, in training and in least squares.
+        picard_steps: number of Picard steps of a nonlinear problem.
+        training_problem: makes the problem that features are trained for, if it is another one.
+    """
 
     problem: Callable[[], pf.Problem]
     size: int
@@ -28,10 +39,10 @@ class Setup:
     points: int
     boundary_points: int
     picard_steps: int | None = None
-    training_problem: Callable[[], pf.Problem] | None = None  # if features are trained for another one
+    training_problem: Callable[[], pf.Problem] | None = None
 
     def solution(self, method: str, settings: str, seed: int) -> pf.Solution:
-        """Solve the problem by a method with the settings of a name."""
+        """Solve the problem by a method, with the settings "paper" or "ours"."""
         problem, features = self.problem(), self.features(method, settings, seed)
         if settings == PAPER:
             steps = self.picard_steps
@@ -44,7 +55,7 @@ class Setup:
     def solve(
         self, problem: pf.Problem, features: pf.Features, seed: int, method: pf.Picard | pf.Newton | None = None
     ) -> pf.Solution:
-        """Solve with the paper's points."""
+        """Solve a problem with the numbers of points of the paper."""
         with quiet():
             return pf.solve(
                 *(problem, features),
@@ -55,7 +66,7 @@ class Setup:
             )
 
     def features(self, method: str, settings: str, seed: int) -> pf.Features:
-        """The space of a method, trained if it is one that trains."""
+        """The features of a method, trained if the method trains them."""
         if method in ("PD-OFM", "PD-FM"):
             return self.trained((self.training_problem or self.problem)(), method, settings, seed).features
         return _fixed_space(self.problem().domain, method, self.size, seed)
@@ -81,7 +92,7 @@ class Setup:
 
 
 def features_for(problem: pf.Problem, method: str, size: int, seed: int) -> pf.Features:
-    """The features of a method for any problem, with our settings; those of PD-OFM and PD-FM are trained first."""
+    """The features of a method for any problem, with our settings; those of PD-OFM and PD-FM are trained."""
     known = {name.lower(): name for name in METHODS}
     if method.lower() not in known:
         raise pf.errors.unknown_name("method", method, known)
@@ -94,7 +105,7 @@ def features_for(problem: pf.Problem, method: str, size: int, seed: int) -> pf.F
 
 
 def _fixed_space(domain: pf.Domain, method: str, size: int, seed: int) -> pf.Features:
-    """The space of a method that does not train."""
+    """The features of a method without training."""
     if method == "Chebyshev":
         return pf.Chebyshev(domain, size)
     if method == "TransNet":
@@ -106,17 +117,18 @@ def _fixed_space(domain: pf.Domain, method: str, size: int, seed: int) -> pf.Fea
 
         return pf.PartitionOfUnity(inner, domain, 2, window="b", key=seed)
 
-    return divided(max(size // divided(1).size, 1))  # as many subdomains as meet the domain
+    # With one feature each, the size is the number of subdomains that meet the domain.
+    return divided(max(size // divided(1).size, 1))
 
 
 def _pretrained(problem: pf.Problem, method: str, size: int, seed: int, **options: Any) -> pf.Trained:
-    """Default features, trained by default with orthogonality, or without."""
+    """Default features with default training; for PD-FM without orthogonality."""
     weight: dict[str, Any] = {} if method == "PD-OFM" else {"orthogonality": 0.0}
     return pretrain(problem, pf.NetworkFeatures(problem.domain, size, key=seed), key=seed, **(weight | options))
 
 
 def pretrain(problem: pf.Problem, network: pf.Features, *, progress: bool = False, **options: Any) -> pf.Trained:
-    """Pretraining that, when it is interrupted, ends the experiment, too: half-trained features are no result."""
+    """Pretrain features. An interruption also ends the experiment, because half-trained features are not a result."""
     trained = pf.pretrain(problem, network, progress=progress, **options)
     if trained.verdict.status is pf.Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -125,7 +137,7 @@ def pretrain(problem: pf.Problem, network: pf.Features, *, progress: bool = Fals
 
 @contextmanager
 def quiet():
-    """Without warnings: a method that does not converge shows it in the table."""
+    """Suppress warnings about convergence: the tables show which methods do not converge."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)
         yield

@@ -1,7 +1,7 @@
-"""Which recipe of training serves best? Other optimisers, other losses, other starts, features compressed afterwards.
+"""Other ways to train features: other optimisers, losses and initial networks, and compression after training.
 
-The paper's network and points throughout, unless the row says otherwise: Helmholtz's equation with 100 features,
-Poisson's on the square with 200.
+Unless the row says otherwise, cases use the paper's network and points, for the Helmholtz equation with 100 features
+and for the Poisson equation on the square with 200.
 """
 
 import time
@@ -25,39 +25,34 @@ from pdofm.experiments.methods import Setup
 
 
 class Combined(pf.Features):
-    """Linear combinations of features: a column of `mixing` (m, k) each."""
+    """Linear combinations of features; the columns of `mixing` (m, k) are their coefficients."""
 
+    lower: np.ndarray | Array
+    upper: np.ndarray | Array
     features: pf.Features
     mixing: Array
 
     def __init__(self, features: pf.Features, mixing: np.ndarray | Array):
+        self.lower, self.upper = features.lower, features.upper
         self.features, self.mixing = features, jnp.asarray(mixing)
-
-    @property
-    def lower(self) -> np.ndarray | Array:
-        return self.features.lower
-
-    @property
-    def upper(self) -> np.ndarray | Array:
-        return self.features.upper
 
     def values(self, y: Array) -> Array:
         return self.features.values(y) @ self.mixing
 
 
 def compressed(features: pf.Features, points: np.ndarray, size: int) -> pf.Features:
-    """The `size` directions of the space that are largest at the points, orthonormal there."""
+    """The `size` principal directions of the features at the points, which are orthonormal there."""
     U = np.asarray(jax.vmap(features)(jnp.asarray(points)))
     _, values, directions = np.linalg.svd(U, full_matrices=False)
     return Combined(features, (directions[:size] / values[:size, None]).T)
 
 
 def gauss_newton(problem: pf.Problem, network: pf.NetworkFeatures, points: int, steps: int, seed: int) -> pf.Features:
-    """Features trained by damped Gauss-Newton steps on the residuals of a scalar equation with Dirichlet values,
-    their data taken from the exact solution.
+    """Train features by damped Gauss-Newton steps on the residuals of a scalar equation with Dirichlet values, whose
+    data come from the exact solution.
 
-    There are fewer residuals r than weights, so that a step solves (J Jᵀ + μ I) y = r and moves by -Jᵀ y; μ shrinks
-    after a step that lowers ‖r‖ and grows after one that does not, which is taken back.
+    There are fewer residuals r than weights, so a step solves (J Jᵀ + μ I) y = r and moves the weights by -Jᵀ y. The
+    damping μ decreases after a step that lowers ‖r‖, and increases after one that does not, which is taken back.
     """
     inside = jnp.asarray(problem.domain.sample(points, "random", key=seed))
     edge = jnp.asarray(problem.domain.boundary.sample(2, key=seed)[0])
@@ -151,7 +146,7 @@ RECIPES: dict[str, Callable[[Setup, int], pf.Features]] = {
 
 
 def cases() -> Iterator[Case]:
-    """Every recipe; Gauss-Newton steps in one dimension only, their Jacobian grows with the square of the width."""
+    """Every recipe. Gauss-Newton is run in one dimension only, since its Jacobian grows with the width squared."""
     for case, setup in SETUPS.items():
         for name, recipe in RECIPES.items():
             if recipe is not _gauss_newton or setup.problem().domain.dim == 1:

@@ -12,6 +12,13 @@ from pdofm.experiments.figures import Drawer
 from pdofm.experiments.methods import METHODS
 
 Row = dict[str, Any]
+"""A row of results.json."""
+
+OURS_SHOWN = ("PD-OFM", "PD-FM", "Chebyshev")
+"""The methods that the summary shows with our settings."""
+
+HEAD = ("method", "settings", "metric", "published", "measured", "from", "to", "seeds", "seconds")
+"""The header of the tables; "from" and "to" are the smallest and the largest value over the seeds."""
 
 STYLE = """
 body { font: 15px/1.5 Georgia, serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #111 }
@@ -21,7 +28,7 @@ th { border-bottom: 1px solid #111 } img { max-width: 100% } figcaption { font-s
 
 
 def write(rows: Sequence[Row], cases: Sequence[Case], out: Path) -> list[Path]:
-    """Write tables.md, figures and report.html to `out`; returns all paths of the results."""
+    """Write tables.md, the figures and report.html to `out`; returns the paths of all results."""
     (out / "tables.md").write_text(markdown(rows, verdicts(rows)))
     drawn = list(Drawer(cases, out).draw())
     (out / "report.html").write_text(_page(rows, drawn))
@@ -42,7 +49,7 @@ def markdown(rows: Sequence[Row], found: Sequence[Verdict] = ()) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The tables of section 3 in one: relative L2 errors, in a system the worst component's, published and measured."""
+    """The tables of section 3 in one: published and measured relative L2 errors; in a system, of its worst unknown."""
     found: dict[tuple[str, str], dict[tuple[str, str], Row]] = {}
     for row in rows:
         if row["metric"].startswith("relative L2") and row["method"] in METHODS:
@@ -53,25 +60,20 @@ def summary(rows: Sequence[Row]) -> str:
     tables = {name: cells for name, cells in found.items() if any(method == "TransNet" for method, _ in cells)}
     if not tables:
         return ""
-    head = ["problem", "published PD-OFM", *(f"{method}, paper" for method in METHODS), *OURS_SHOWN]
+    wanted = [(method, "paper") for method in METHODS] + [(method, "ours") for method in OURS_SHOWN]
+    head = ["problem", "published PD-OFM", *(f"{method}, {settings}" for method, settings in wanted)]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for (experiment, case), cells in tables.items():
         first = cells.get(("PD-OFM", "paper"))
         shown = [_number(first["published"]) if first is not None and first["published"] is not None else ""]
-        wanted = [(method, "paper") for method in METHODS] + [(name.split(",")[0], "ours") for name in OURS_SHOWN]
         shown += [_number(cells[key]["measured"]) if key in cells else "" for key in wanted]
         lines.append(f"| {experiment}, {case} | " + " | ".join(shown) + " |")
     return "## Summary\n\n" + "\n".join(lines) + "\n"
 
 
-OURS_SHOWN = ("PD-OFM, ours", "PD-FM, ours", "Chebyshev, ours")
-
-
 def _size(row: Row) -> float:
+    """The measured value; infinite if it has diverged."""
     return float("inf") if row["measured"] is None else row["measured"]
-
-
-HEAD = ("method", "settings", "metric", "published", "measured", "from", "to", "seeds", "seconds")
 
 
 def _grouped(rows: Sequence[Row]) -> Iterable[tuple[str, str, list[Row]]]:
@@ -80,6 +82,7 @@ def _grouped(rows: Sequence[Row]) -> Iterable[tuple[str, str, list[Row]]]:
 
 
 def _words(row: Row) -> list[str]:
+    """The cells of a row of a table."""
     published = "" if row["published"] is None else _number(row["published"])
     numbers = [published, *(_number(row[name]) for name in ("measured", "low", "high"))]
     return [row["method"], row["settings"], row["metric"], *numbers, str(row["seeds"]), f"{row['seconds']:.1f}"]
@@ -92,13 +95,14 @@ def _number(value: float | None) -> str:
 
 
 def _page(rows: Sequence[Row], drawn: Sequence[tuple[str, str, list[Path]]]) -> str:
-    """One HTML page with everything in it, in the order of the experiments."""
+    """A self-contained HTML page with all tables and figures, in the order of the experiments."""
     parts = ["<h1>Physics-driven orthogonal features: published and measured</h1>"]
     intro = (
-        "Relative L2 errors and other numbers of Q. Jia and D. Wang, Physics informed learning of orthogonal features "
-        "with applications in solving partial differential equations (2026), beside those that this run has measured: "
-        "medians over seeds, with their range. Settings <i>paper</i> are the paper's where it states them and those of "
-        "its notebooks where it does not, <i>ours</i> the recipe of this package with the same number of features."
+        "Published values from Q. Jia and D. Wang, Physics informed learning of orthogonal features with applications "
+        "in solving partial differential equations (2026), next to the values that this run has measured: medians over "
+        "seeds, with their range. The settings <i>paper</i> are those of the paper, or of its notebooks where it does "
+        "not state them. The settings <i>ours</i> are the defaults of this package, with the same number of "
+        "features."
     )
     parts += [f"<p>{intro}</p>", "<h2>Claims</h2>", _html_table(("claim", "verdict", "numbers"), verdicts(rows))]
     for experiment in dict.fromkeys(row["experiment"] for row in rows):

@@ -1,4 +1,4 @@
-"""Run cases, keep what is finished, and collect results."""
+"""Run cases, store each result as soon as it is measured, and collect the results."""
 
 import json
 import math
@@ -20,11 +20,14 @@ from pdofm.errors import PdofmError
 from pdofm.experiments.case import Case
 
 VERSION = pf.__version__
+"""Results of another version are measured again."""
+
 Show = Callable[[str, int, int, float], None]
+"""Called as ``show(what, done, total, seconds_left)``."""
 
 
 class Job(NamedTuple):
-    """A case and a seed."""
+    """A case that is run with a seed."""
 
     case: Case
     seed: int
@@ -50,19 +53,20 @@ def run(
     workers: int = 1,
     prepare: Callable[[], None] | None = None,
 ) -> list[Failure]:
-    """Run every case with seeds 0, 1, …; what this version has measured into `out` before, with the same settings, is
-    not run again.
+    """Run every case with the seeds 0, 1, …, except those that this version has already stored in `out` with the same
+    settings.
 
     Args:
-        cases, seeds: what to run.
-        out: the folder; every finished case and seed is a file in its subfolder "cases".
-        show: called as ``show(what, done, total, seconds_left)`` whenever a job ends, and before the first.
-        workers: so many processes, each with one thread; 1 runs in this process.
-        prepare: called first in every process.
+        cases: the cases to run.
+        seeds: the number of seeds; a case may limit it.
+        out: the folder of the results. Each finished case and seed is a file in its subfolder "cases".
+        show: called as ``show(what, done, total, seconds_left)`` before the first job and after each job.
+        workers: the number of processes, each with one thread; 1 means this process.
+        prepare: called in every process before its first job.
 
-    Returns the jobs that ended with an error; they are tried again next time.
+    Returns the jobs that ended with an error; they are run again next time.
     """
-    # Seed by seed, so that a run that is stopped has whole tables.
+    # Seed by seed, so that a run that is interrupted leaves complete tables.
     cases = list(cases)
     jobs = [Job(case, seed) for seed in range(seeds) for case in cases if seed < (case.seeds or seeds)]
     (out / "cases").mkdir(parents=True, exist_ok=True)
@@ -79,14 +83,14 @@ def run(
 
 
 def collect(cases: Iterable[Case], out: Path) -> list[dict[str, Any]]:
-    """The rows of results.json: medians and ranges of everything that is finished; also writes that file."""
+    """Write results.json, with medians and ranges of all finished cases, and return its rows."""
     rows = [row for case in cases for row in _rows(case, out)]
     _write(out / "results.json", json.dumps(rows, indent=1))
     return rows
 
 
 def curves(case: Case, out: Path) -> list[dict[str, Any]]:
-    """The curves that were measured for a case, one entry per seed that was run, the lowest seed first."""
+    """The curves of a case, one entry for each finished seed, the lowest seed first."""
     return [entry["curves"] for entry in _finished(case, out).values()]
 
 
@@ -102,7 +106,7 @@ def _in_turn(
 def _side_by_side(
     jobs: Sequence[Job], out: Path, prepare: Callable[[], None] | None, workers: int
 ) -> Iterator[tuple[Job, str | None]]:
-    fresh = multiprocessing.get_context("spawn")  # threads of JAX do not survive a fork
+    fresh = multiprocessing.get_context("spawn")  # the threads of JAX do not survive a fork
     with _one_thread(), ProcessPoolExecutor(workers, fresh, start_worker, (prepare,)) as pool:
         waiting: dict[Future, Job] = {pool.submit(_measure, job, out): job for job in jobs}
         try:
@@ -113,8 +117,8 @@ def _side_by_side(
 
 
 def start_worker(prepare: Callable[[], None] | None) -> None:
-    """What a process of the pool does first: it will end when the process that started it has ended, in whatever way,
-    which the pool does not see to."""
+    """Prepare a process of the pool, and make it end when its parent process ends, even if that is killed; the pool
+    itself does not ensure this."""
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -129,7 +133,7 @@ def start_worker(prepare: Callable[[], None] | None) -> None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Processes that start meanwhile use one thread: more would wait for each other."""
+    """Let processes that are started in this context use one thread each; more would wait for each other."""
     settings = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
     settings["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
     before = {name: os.environ.get(name) for name in settings}
@@ -145,22 +149,22 @@ def _one_thread() -> Iterator[None]:
 
 
 def _measure(job: Job, out: Path) -> str | None:
-    """Run a job and write what it measured; returns the message if that ends with an error."""
+    """Run a job and store its result; returns a message if it ends with an error."""
     start = time.perf_counter()
     try:
         measured = job.case.run(job.seed)
-    except Exception as error:  # noqa: BLE001 (one case that fails must not end a run of hours)
+    except Exception as error:  # noqa: BLE001 (a case that fails must not end a run of several hours)
         return str(error) if isinstance(error, PdofmError) else f"{type(error).__name__}: {error}"
     content: dict[str, Any] = {"version": VERSION, "settings": job.case.fingerprint}
     content |= {"metrics": _finite(measured.metrics), "curves": measured.curves}
     content["seconds"] = time.perf_counter() - start
     _write(_file(out, *job), json.dumps(content))
-    jax.clear_caches()  # a process that keeps the code of hundreds of cases runs out of memory maps
+    jax.clear_caches()  # with the compiled code of hundreds of cases, a process runs out of memory maps
     return None
 
 
 def _finite(metrics: dict[str, float]) -> dict[str, float | None]:
-    """JSON has no name for what is not a number: None stands for a diverged value."""
+    """The metrics with None in place of infinite values and NaN, which JSON does not have."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
 
@@ -169,6 +173,7 @@ def _file(out: Path, case: Case, seed: int) -> Path:
 
 
 def _read(out: Path, case: Case, seed: int) -> dict[str, Any] | None:
+    """The stored result of a case; None if there is none of this version with these settings."""
     path = _file(out, case, seed)
     content = json.loads(path.read_text()) if path.exists() else {}
     is_this = (content.get("version"), content.get("settings")) == (VERSION, case.fingerprint)
@@ -176,25 +181,26 @@ def _read(out: Path, case: Case, seed: int) -> dict[str, Any] | None:
 
 
 def _finished(case: Case, out: Path) -> dict[int, dict[str, Any]]:
-    """What was measured, by seed."""
+    """The stored results of a case, by seed."""
     seeds = sorted(int(path.stem.rsplit("--")[-1]) for path in (out / "cases").glob(f"{case.slug}--*.json"))
     found = {seed: _read(out, case, seed) for seed in seeds}
     return {seed: entry for seed, entry in found.items() if entry is not None}
 
 
 def _write(path: Path, text: str) -> None:
-    """Write at once: a killed run leaves the old file, or none."""
+    """Write a file atomically: a run that is killed leaves the old file, or none."""
     partial = path.with_name(path.name + ".part")
     partial.write_text(text)
     partial.replace(path)
 
 
 def _rows(case: Case, out: Path) -> list[dict[str, Any]]:
+    """A row for each metric of a case, with the median and the range over the seeds."""
     found = list(_finished(case, out).values())
     rows = []
     for metric in dict.fromkeys(name for entry in found for name in entry["metrics"]):
         measured = [entry["metrics"][metric] for entry in found if metric in entry["metrics"]]
-        values = [math.inf if value is None else value for value in measured]  # diverged: the largest of all
+        values = [math.inf if value is None else value for value in measured]  # a diverged value is the largest
         rows.append(
             {
                 "experiment": case.experiment,

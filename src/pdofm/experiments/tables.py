@@ -16,7 +16,7 @@ def _zoo(name: str):
 
 
 def _wave(sides: pf.Dirichlet | pf.Periodic, half_waves: int = 4) -> pf.Problem:
-    """u = sin kπx cos t with conditions on the sides: the paper prints k = 4, its experiments have k = 1."""
+    """The wave problem with the solution sin kπx cos t: k = 4 in the text of the paper, k = 1 in its experiments."""
     k = half_waves * jnp.pi
     return pf.Problem(
         pf.zoo.get("wave-periodic").domain,
@@ -29,7 +29,8 @@ def _wave(sides: pf.Dirichlet | pf.Periodic, half_waves: int = 4) -> pf.Problem:
 
 
 VALUES = pf.Periodic(axis=0, derivatives=0)
-"""The periodic condition that the paper prints: slopes are free, and the wave equation is under-determined."""
+"""The periodic condition in the text of the paper. It leaves the slopes free, so the wave equation is
+under-determined."""
 
 
 SETUPS: dict[tuple[str, str], Setup] = {
@@ -48,6 +49,8 @@ SETUPS: dict[tuple[str, str], Setup] = {
     ("navier-stokes", "kovasznay"): Setup(_zoo("kovasznay"), 300, 0.01, 500, 1000, 200, picard_steps=20),
 }
 
+"""The problems of the tables, with the paper's settings, by experiment and case."""
+
 PUBLISHED: dict[tuple[str, str], tuple[float, float, float, float]] = {
     ("helmholtz", "interval"): (3.98e-13, 1.38e-9, 9.64e-9, 1.43e-3),
     ("poisson-2d", "square"): (2.81e-9, 9.62e-9, 1.73e-5, 1.43e-7),
@@ -57,7 +60,7 @@ PUBLISHED: dict[tuple[str, str], tuple[float, float, float, float]] = {
     ("wave", "released"): (1.99e-6, 4.77e-6, 1.62e-2, 4.41e-3),
     ("wave", "printed"): (1.99e-6, 4.77e-6, 1.62e-2, 4.41e-3),
 }
-"""Relative L2 errors of PD-OFM, PD-FM, RFM and TransNet. For Navier-Stokes the paper has figures only."""
+"""Published relative L2 errors of PD-OFM, PD-FM, RFM and TransNet. For Navier-Stokes the paper has only figures."""
 
 RESIDUALS: dict[tuple[str, str], tuple[float, float, float, float]] = {
     ("helmholtz", "interval"): (6.85e-10, 5.83e-7, 1.01e-5, 1.00e-2),
@@ -68,17 +71,17 @@ RESIDUALS: dict[tuple[str, str], tuple[float, float, float, float]] = {
     ("wave", "released"): (6.45e-11, 1.25e-11, 1.09e-6, 2.75e-9),
     ("wave", "printed"): (6.45e-11, 1.25e-11, 1.09e-6, 2.75e-9),
 }
-"""The tables' columns "LS residual", see `scaled_residual`."""
+"""Published values of the columns "LS residual" of the tables, see `scaled_residual`."""
 
 SIDE_CASES = {("wave", case) for case in ("released", "printed", "dirichlet")}
-"""Variants of the wave problem; more than three seeds go to the one that is well posed."""
+"""The variants of the wave problem that are not well posed, or have other conditions; they run with three seeds."""
 
 RESOLUTION = 81
-"""Points along the longest side of the error maps that are kept for the figures."""
+"""Number of points along the longest side of the error maps that are stored for the figures."""
 
 
 def cases() -> Iterator[Case]:
-    """All cells: every problem, method and settings."""
+    """All cells of the tables: every problem with every method and both settings."""
     for (experiment, case), setup in SETUPS.items():
         for settings in (PAPER, OURS):
             for i, method in enumerate(METHODS):
@@ -113,7 +116,7 @@ def _run_variational(setup: Setup, seed: int) -> Measured:
         return jnp.sum(pf.grad(u)(x) ** 2) / 2 - 2 * jnp.pi**2 * jnp.prod(jnp.sin(jnp.pi * x)) * u(x)
 
     loss = pf.losses.Variational(energy)
-    # An energy has no smallest value that is known beforehand: no early stop.
+    # The minimum of the energy is not known, so there is no early stop.
     trained = setup.trained(problem, "PD-OFM", PAPER, seed, physics=loss, tol=0.0, steps=300)
     return _measured(setup.solve(problem, trained.features, seed), seed)
 
@@ -124,7 +127,7 @@ def _run(setup: Setup, method: str, settings: str, seed: int) -> Measured:
     if settings == PAPER and setup.picard_steps is None:
         measured.metrics[RESIDUAL] = scaled_residual(setup, solution, seed)
     if settings == PAPER and setup.picard_steps is not None and np.isfinite(solution.coefficients).all():
-        # What the features could do: the iteration is stopped long before it converges.
+        # The paper stops the iteration long before it converges; this shows what the features can achieve.
         converged = setup.solve(solution.problem, solution.features, seed, pf.Newton(initial=solution))
         parts = converged.errors().components
         measured.metrics.update({f"{name}, converged": part.relative_l2 for name, part in parts.items()})
@@ -142,8 +145,8 @@ def _measured(solution: pf.Solution, seed: int) -> Measured:
 
 
 def scaled_residual(setup: Setup, solution: pf.Solution, seed: int) -> float:
-    """Mean |A c - b| of a linear problem over rows that are scaled until the largest entry of A is 100, in three
-    dimensions 1: what the released experiments report as the residual of least squares."""
+    """The least-squares residual as the released experiments report it: the mean of |A c - b| over the rows of a linear
+    problem, each scaled so that the largest entry of A in it is 100, or 1 in three dimensions."""
     problem = solution.problem
     with quiet():
         solver = pf.factor(
@@ -156,7 +159,7 @@ def scaled_residual(setup: Setup, solution: pf.Solution, seed: int) -> float:
 
 
 def error_map(solution: pf.Solution) -> dict[str, list]:
-    """Values and absolute errors of all components, at the points of `section_of` the domain, with six digits."""
+    """Values and absolute errors of all components at the points of `section_of`, rounded to six digits."""
     points = section_of(solution.problem.domain)
     found = np.reshape(solution(points), (len(points), -1))
     errors = np.abs(found - solution.problem.exact_values(points))
@@ -167,7 +170,7 @@ def error_map(solution: pf.Solution) -> dict[str, list]:
 
 
 def section_of(domain: pf.Domain) -> np.ndarray:
-    """The points of an error map: the interval, or the plane domain, or its middle section."""
+    """The points of an error map: of an interval, of a plane domain, or of the middle section of another one."""
     if domain.dim == 1:
         return np.linspace(domain.lower, domain.upper, 401)
     return pf.plot.Section(domain, resolution=RESOLUTION).points

@@ -1,8 +1,8 @@
-"""Section 2.5 and appendix B: features learned on the square solve for 1000 random solutions on three domains.
+"""Section 2.5 and appendix B: features trained on the square are used for 1000 random solutions on three domains.
 
-A random solution is a sum of five Gaussians. The released experiments draw them from wider and more central ones than
-the paper states, which are far easier: the narrow ones cost five digits in every space of 500 functions. Both are
-measured.
+A random solution is a sum of five Gaussians. In the released experiments they are wider and more central than the paper
+states, which makes them far easier to approximate: the narrow ones cost five digits in every space of 500 functions.
+Both distributions are measured.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,26 @@ from pdofm.experiments.case import OURS, PAPER, Case, Measured
 from pdofm.experiments.methods import Setup, pretrain, quiet
 
 DOMAINS = {"square": "poisson-square", "L-shape": "poisson-lshape", "annulus": "poisson-annulus"}
-COUNT, GAUSSIANS, TEST_POINTS = 1000, 5, 2000
-SIZE, STEPS = 500, 60
-WIDTHS, DEPTHS = (100, 200, 300, 400, 500, 600), (1, 2, 3)
+"""The domains, with the problems of the zoo on them."""
 
-# Geometric means (the paper's "average") of PD-OFM and PD-FM at 500 features and depth two, for the two sources.
+COUNT, GAUSSIANS, TEST_POINTS = 1000, 5, 2000
+"""Number of random solutions, of Gaussians in each, and of points at which errors are measured."""
+
+SIZE, STEPS = 500, 60
+"""Number of features in the table of section 2.5, and of steps in our own training."""
+
+WIDTHS, DEPTHS = (100, 200, 300, 400, 500, 600), (1, 2, 3)
+"""Widths and depths of the networks of appendix B."""
+
 TABLE = {
     ("sines", "PD-OFM"): {"square": 2.35e-8, "L-shape": 1.13e-9, "annulus": 2.92e-9},
     ("sines", "PD-FM"): {"square": 2.92e-7, "L-shape": 1.06e-8, "annulus": 2.80e-7},
     ("polynomial", "PD-OFM"): {"square": 2.35e-8, "L-shape": 8.32e-8, "annulus": 5.84e-10},
     ("polynomial", "PD-FM"): {"square": 2.12e-7, "L-shape": 2.15e-6, "annulus": 9.02e-8},
 }
+"""Published geometric means of the errors, which the paper calls averages, with 500 features and depth 2, by the source
+that the features are trained for and the method."""
 
-# Appendix B: a row per width; columns PD-OFM and PD-FM for depth one, two, three.
 APPENDIX = {
     "square": (
         (5.08e-2, 5.13e-2, 3.13e-2, 5.66e-2, 4.40e-2, 6.87e-2),
@@ -59,21 +66,22 @@ APPENDIX = {
         (8.08e-5, 2.91e-4, 5.62e-10, 3.19e-8, 3.56e-10, 4.11e-9),
     ),
 }
+"""Published geometric means of appendix B: a row for each width, with PD-OFM and PD-FM for the depths 1, 2 and 3."""
 
 
 class Gaussians(NamedTuple):
-    """Sums of Gaussians: weights (n, K), centres (n, K, 2) and inverse covariances (n, K, 2, 2)."""
+    """n sums of K Gaussians: weights (n, K), centres (n, K, 2) and inverse covariances (n, K, 2, 2)."""
 
     weights: Array
     centres: Array
     precisions: Array
 
     def values(self, x: Array) -> Array:
-        """u at a point, (n,)."""
+        """The values of all sums at a point, (n,)."""
         return jnp.sum(self._terms(x)[0], axis=1)
 
     def sources(self, x: Array) -> Array:
-        """-Δu at a point, (n,): for exp(-xᵀPx/2) it is (tr P - |Px|²) exp(-xᵀPx/2)."""
+        """-Δ of all sums at a point, (n,); for exp(-xᵀPx/2) it is (tr P - |Px|²) exp(-xᵀPx/2)."""
         terms, slopes = self._terms(x)
         curvature = jnp.trace(self.precisions, axis1=2, axis2=3) - jnp.sum(slopes**2, axis=2)
         return jnp.sum(terms * curvature, axis=1)
@@ -85,8 +93,8 @@ class Gaussians(NamedTuple):
 
 
 def gaussians(distribution: str, count: int, seed: int) -> Gaussians:
-    """Random solutions: "released" has σ in (0.2, 1), centres in (-0.5, 0.5), ρ in (-0.2, 0.2); "stated" σ in (0.1,
-    0.5), centres in (-1, 1), ρ in (-0.5, 0.5)."""
+    """Random solutions. The distribution "released" has deviations σ in (0.2, 1), centres in (-0.5, 0.5) and
+    correlations ρ in (-0.2, 0.2); "stated" has σ in (0.1, 0.5), centres in (-1, 1) and ρ in (-0.5, 0.5)."""
     low, high, reach, tilt = {"released": (0.2, 1.0, 0.5, 0.2), "stated": (0.1, 0.5, 1.0, 0.5)}[distribution]
     rng = np.random.default_rng(seed)
     shape = (count, GAUSSIANS)
@@ -97,7 +105,10 @@ def gaussians(distribution: str, count: int, seed: int) -> Gaussians:
 
 
 DISTRIBUTIONS = ("released", "stated")
+"""The distribution of the released experiments, and that of the text of the paper."""
+
 TEST_SEED, TRAINING_SEED = 0, 1
+"""Seeds of the random solutions: features are never tested with those that they were trained for."""
 
 
 @cache
@@ -115,7 +126,7 @@ def _values(solutions: Gaussians, what: str, points: np.ndarray) -> np.ndarray:
 
 
 def errors(features: pf.Features, domain: str, distribution: str, seed: int, **options: Any) -> np.ndarray:
-    """Relative L2 errors of 1000 solutions on a domain, with one factorisation."""
+    """The relative L2 errors of 1000 solutions on a domain, which share one factorisation."""
     problem, solutions = pf.zoo.get(DOMAINS[domain]), _tests(distribution)
     with quiet():
         solver = pf.factor(problem, features, key=seed, **options)
@@ -127,7 +138,7 @@ def errors(features: pf.Features, domain: str, distribution: str, seed: int, **o
 
 
 def measure(features: pf.Features, seed: int, **options: Any) -> Measured:
-    """Geometric means and quartiles on all domains and both distributions."""
+    """Geometric means and quartiles of the errors, on all domains and for both distributions."""
     metrics = {}
     for distribution in DISTRIBUTIONS:
         for domain in DOMAINS:
@@ -153,14 +164,14 @@ def _training_problem(source: str) -> pf.Problem:
 
 
 def family(x: Array) -> Array:
-    """Random solutions to train for, ten of each distribution, other than those of the test."""
+    """The values of random solutions to train for, ten of each distribution; they are not those of the test."""
     drawn = [gaussians(distribution, 10, TRAINING_SEED) for distribution in DISTRIBUTIONS]
     return jnp.concatenate([solutions.values(x) for solutions in drawn])
 
 
 def learned(seed: int) -> pf.Features:
-    """Our recipe: three layers near the scale where their rank reaches their width, trained for a family of solutions
-    by variable projection."""
+    """Our own training: a network of three layers, with a scale at which its rank is near its width, trained for a
+    family of solutions by variable projection."""
     problem = pf.zoo.get("poisson-square")
     network = pf.NetworkFeatures(problem.domain, SIZE, 3, key=seed).rescaled(0.85)
     return pretrain(
@@ -198,7 +209,7 @@ def _published(values: dict[str, float]) -> dict[str, float]:
 
 
 def cases() -> Iterator[Case]:
-    """The table of section 2.5, our rows, and appendix B."""
+    """The table of section 2.5 with rows of our own, and appendix B."""
     for (source, method), values in TABLE.items():
         run = partial(_paper, source, method, SIZE, 2)
         yield Case("transfer", f"trained for {source}", method, PAPER, run, _published(values))

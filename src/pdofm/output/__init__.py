@@ -1,1 +1,1 @@
-"""Pictures, sections and files for other programs."""
+"""Figures of solutions, sections of domains, and files for other programs."""

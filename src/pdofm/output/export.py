@@ -1,14 +1,16 @@
 """Solutions for other programs: meshes with data for ParaView, and plain arrays.
 
-A solution needs no mesh, but ParaView does. The meshes here carry exact values of the solution at their points:
+A solution needs no mesh, but ParaView does. The solution is evaluated at the points of a mesh of:
 
-- an interval, or a union of them: lines that end exactly at the ends;
-- a box: quadrilaterals or hexahedra;
-- any other plane domain: Delaunay triangles of a lattice and of points on the boundary. Corners are kept and curves
-  become polygons: with cells of size h the area is right to O(h²). Around a round hole the sides of the polygon are
-  chords that run through the hole, O(h²) deep; no cell reaches farther out. What is narrower than a cell is lost;
-- any other domain of three dimensions: those cubes of a grid that lie inside, so the volume is too small by O(h);
-- space-time: the mesh of the space, extruded along the time, which is the last axis.
+- lines for an interval or a union of intervals, which end exactly at the ends;
+- quadrilaterals or hexahedra for a box;
+- triangles for any other plane domain: the Delaunay triangulation of a lattice and of points on the boundary. Corners
+  are kept and curves become polygons, so that with cells of size h the area is accurate to O(h²). Around a round hole
+  the sides of the polygon are chords that cut into the hole to a depth of O(h²); no cell reaches farther out of the
+  domain. Details narrower than a cell are lost;
+- cubes for any other domain of three dimensions: those of a grid that lie inside, so that the volume is too small by
+  O(h);
+- the mesh of the space, extruded along the time axis, for a space-time.
 """
 
 from collections.abc import Mapping
@@ -28,17 +30,23 @@ from pdofm.errors import DomainError, unknown_name
 from pdofm.solving.solution import TEST_POINTS, Solution
 
 FORMATS = (".vtk", ".vtu")
-# Cells along the longest side.
+"""Suffixes of the files that can be written."""
+
 RESOLUTIONS = {1: 1000, 2: 200, 3: 40}
-# Corners closer to the boundary than this, times the size of the domain, are on it.
+"""Default number of cells along the longest side, by the number of dimensions: at most some 64000 cells."""
+
 _ON_BOUNDARY = 1e-9
+"""Points closer than this, in sizes of the domain, coincide; a corner this close to the boundary lies on it."""
+
+_SMALLEST_CIRCLE = 16
+"""Least number of sides of the polygon that stands for a circle: one smaller than a cell would otherwise vanish."""
 
 Cells = Int[np.ndarray, "cells corners"]
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Points `(n, dim)`, and cells of one `kind` (a name of meshio): rows of indices of points, in the order of VTK."""
+    """Points `(n, dim)` and cells of one `kind`, named as in meshio: rows of indices of points, in the order of VTK."""
 
     points: Points
     kind: str
@@ -46,16 +54,17 @@ class Mesh:
 
 
 def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | None = None) -> None:
-    """Write a solution for ParaView as .vtu, or .vtk for old programs; folders are made.
+    """Write a solution for ParaView as .vtu, or as .vtk for older programs. Missing folders are created.
 
-    The points carry each unknown under its name ("u" if there is one scalar), vectors with three entries. Where the
-    exact solution is known they also carry the absolute "error"; in a system it is "error_v" for an unknown v, and the
-    length of the difference if v is a vector.
+    The file has a field for each unknown, under its name ("u" if there is one scalar); vectors have three entries. If
+    the exact solution is known, there is also the absolute "error". In a system, "error_v" is that of the unknown v,
+    and the length of the difference if v is a vector.
 
     Args:
-        solution: what to write; of a domain of at most three dimensions, time included.
-        path: where to.
-        resolution: cells along the longest side, and along the time; by default 1000, 200, 40 in 1, 2, 3 dimensions.
+        solution: the solution to write, on a domain of at most three dimensions, time included.
+        path: the file, ending in .vtu or .vtk.
+        resolution: number of cells along the longest side, and along the time axis; by default 1000, 200 and 40 in 1, 2
+            and 3 dimensions.
     """
     import meshio
 
@@ -72,16 +81,17 @@ def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | Non
 
 
 def to_arrays(solution: Solution, points: Any = None) -> dict[str, np.ndarray]:
-    """Points `(n, dim)`, each unknown `(n,)` or `(n, size)`, and errors as in `write_vtk`, by name.
+    """A dictionary of arrays: "points" `(n, dim)`, each unknown `(n,)` or `(n, size)`, and errors as in `write_vtk`.
 
-    Save them with ``np.savez("u.npz", **to_arrays(u))``. Without `points`, those of a uniform grid inside the domain.
+    Save them with ``np.savez("u.npz", **to_arrays(u))``. By default the points are those of a uniform grid inside the
+    domain.
     """
     domain = solution.problem.domain
     if points is None:
         points = domain.sample(TEST_POINTS.get(domain.dim, 4096), "grid")
     points = np.asarray(points, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != domain.dim:
-        raise DomainError(f"Points have shape {points.shape}; expected (n, {domain.dim}), one point a row.")
+        raise DomainError(f"Points have shape {points.shape}; expected (n, {domain.dim}), one point per row.")
     return {"points": points, **_data(solution, points)}
 
 
@@ -105,6 +115,7 @@ def mesh(domain: Domain, resolution: int | None = None) -> Mesh:
 
 
 def _data(solution: Solution, points: Points) -> dict[str, np.ndarray]:
+    """The unknowns and their errors at points, by name."""
     layout, exact = solution.problem.layout, solution.problem.exact
     offsets: Mapping[str, tuple[int, int]] = layout.offsets or {"u": (0, 1)}
     found = solution(points).reshape(len(points), -1)
@@ -119,38 +130,39 @@ def _data(solution: Solution, points: Points) -> dict[str, np.ndarray]:
 
 
 def _padded(vectors: Points) -> Float[np.ndarray, "n D"]:
-    """With zeros for the coordinates that are missing to three, which is what VTK stores."""
+    """The vectors with zeros appended up to three entries, which VTK expects."""
     return np.pad(vectors, ((0, 0), (0, max(0, 3 - vectors.shape[1]))))
 
 
 def _ticks(domain: Domain, axis: int, resolution: int) -> Vector:
-    """Where cells of about the same size along all axes begin and end."""
+    """Coordinates of the sides of cells along an axis; the cells are about equally long along all axes."""
     side = domain.upper[axis] - domain.lower[axis]
     count = max(1, int(np.ceil(resolution * side / domain.size - 1e-9)))
     return between(domain.lower[axis], domain.upper[axis], np.linspace(0.0, 1.0, count + 1))
 
 
 def _grid(domain: Domain, resolution: int) -> Mesh:
-    """The bounding box in cells."""
+    """A regular mesh of the bounding box."""
     first, *others = (_ticks(domain, axis, resolution) for axis in range(domain.dim))
     start = np.arange(len(first) - 1)
     return reduce(_extruded, others, Mesh(first[:, None], "line", np.column_stack([start, start + 1])))
 
 
 def _extruded(base: Mesh, heights: Vector) -> Mesh:
-    """The mesh times an interval, which becomes the last axis."""
+    """The product of a mesh and an interval, which becomes the last axis."""
     count, layers = len(base.points), len(heights) - 1
     points = np.column_stack([np.tile(base.points, (len(heights), 1)), np.repeat(heights, count)])
     low, kind = base.cells, {"line": "quad", "triangle": "wedge", "quad": "hexahedron"}[base.kind]
     if kind == "wedge":
-        low = low[:, ::-1]  # seen from the other end of the wedge its first triangle is clockwise in VTK
-    # A quadrilateral runs around, so that its upper side comes backwards.
+        low = low[:, ::-1]  # VTK numbers the first triangle of a wedge clockwise, seen from the second one
+    # The corners of a quadrilateral go around it, so the upper side is reversed.
     high = count + (low[:, ::-1] if kind == "quad" else low)
     cells = np.concatenate([np.hstack([low, high]) + layer * count for layer in range(layers)])
     return Mesh(points, kind, cells)
 
 
 def _lines(domain: Domain, resolution: int) -> Mesh:
+    """A mesh of an interval, or of a union of intervals."""
     ends = [piece.chart(np.zeros((1, 0)))[0][0, 0] for piece in domain.pieces]
     x = np.union1d(_ticks(domain, 0, resolution), ends)
     x = x[np.concatenate([[True], np.diff(x) > _ON_BOUNDARY * domain.size])]
@@ -160,29 +172,12 @@ def _lines(domain: Domain, resolution: int) -> Mesh:
 
 
 def _triangles(domain: Domain, resolution: int) -> Mesh:
-    from scipy.spatial import Delaunay, cKDTree
+    """A triangulation of a plane domain: of points on its boundary, and of a lattice inside."""
+    from scipy.spatial import Delaunay
 
     size = domain.size / resolution
-    curves = []
-    for piece in domain.pieces:
-        # A circle smaller than a cell would else vanish.
-        count = max(int(np.ceil(piece.measure / size)), 1 if piece.ends[0] else 16)
-        curves.append(piece.chart(np.linspace(0.0, 1.0, count + 1)[:, None])[0])
-    boundary = np.concatenate(curves)
-    near = cKDTree(boundary)
-    # Pieces meet in common points, which are needed once.
-    twins = near.query_pairs(_ON_BOUNDARY * domain.size, output_type="ndarray")
-    boundary = np.delete(boundary, twins[:, 1], axis=0)
-    # Rows of equilateral triangles.
-    x, y = np.meshgrid(
-        np.arange(domain.lower[0], domain.upper[0], size), np.arange(domain.lower[1], domain.upper[1], 0.866 * size)
-    )
-    x = x + 0.5 * size * (np.arange(len(x)) % 2)[:, None]
-    lattice = np.column_stack([x.ravel(), y.ravel()])
-    # An edge between points of the boundary is an edge of Delaunay's triangulation if no point lies in the circle whose
-    # diameter it is; points farther than size / sqrt(2) from both ends never do.
-    lattice = lattice[domain.contains(lattice) & (near.query(lattice)[0] > 0.75 * size)]
-    points = np.concatenate([boundary, lattice])
+    boundary = _boundary_points(domain, size)
+    points = np.concatenate([boundary, _lattice(domain, boundary, size)])
     cells = Delaunay(points).simplices.astype(np.int64)
     corners = points[cells]
     (ax, ay), (bx, by) = (corners[:, 1] - corners[:, 0]).T, (corners[:, 2] - corners[:, 0]).T
@@ -194,17 +189,48 @@ def _triangles(domain: Domain, resolution: int) -> Mesh:
     return _used(points, "triangle", cells[inside & (abs(area) > 1e-6 * size**2)])
 
 
+def _boundary_points(domain: Domain, size: float) -> Points:
+    """Points on the boundary of a plane domain, at most `size` apart."""
+    from scipy.spatial import cKDTree
+
+    curves = []
+    for piece in domain.pieces:
+        count = max(int(np.ceil(piece.measure / size)), 1 if piece.ends[0] else _SMALLEST_CIRCLE)
+        curves.append(piece.chart(np.linspace(0.0, 1.0, count + 1)[:, None])[0])
+    points = np.concatenate(curves)
+    # Neighbouring pieces share their end points, which are needed once.
+    twins = cKDTree(points).query_pairs(_ON_BOUNDARY * domain.size, output_type="ndarray")
+    return np.delete(points, twins[:, 1], axis=0)
+
+
+def _lattice(domain: Domain, boundary: Points, size: float) -> Float[np.ndarray, "m 2"]:
+    """The points of a lattice of equilateral triangles that lie inside, not too close to the boundary."""
+    from scipy.spatial import cKDTree
+
+    x, y = np.meshgrid(
+        np.arange(domain.lower[0], domain.upper[0], size), np.arange(domain.lower[1], domain.upper[1], 0.866 * size)
+    )
+    x = x + 0.5 * size * (np.arange(len(x)) % 2)[:, None]
+    lattice = np.column_stack([x.ravel(), y.ravel()])
+    # An edge between two points of the boundary belongs to the Delaunay triangulation if no point lies in the circle
+    # that has the edge as its diameter. Points farther than size / sqrt(2) from both ends never do.
+    return lattice[domain.contains(lattice) & (cKDTree(boundary).query(lattice)[0] > 0.75 * size)]
+
+
 def _cubes(domain: Domain, resolution: int) -> Mesh:
+    """The cubes of a grid that lie inside a domain of three dimensions."""
     grid = _grid(domain, resolution)
     on = domain.contains(grid.points, tol=_ON_BOUNDARY * domain.size)
-    # Corners may lie on the boundary and leave a cell outside, in a notch of its size; its middle tells.
+    # All corners of a cell that fills a notch of the domain lie on the boundary, so its middle is tested as well.
     inside = np.all(on[grid.cells], axis=1) & domain.contains(grid.points[grid.cells].mean(axis=1))
     if not inside.any():
-        raise DomainError(f"None of {resolution} cells a side lies inside {domain!r}; expected some. Raise resolution.")
+        raise DomainError(
+            f"With {resolution} cells along the longest side, none lies inside {domain!r}. Raise the resolution."
+        )
     return _used(grid.points, grid.kind, grid.cells[inside])
 
 
 def _used(points: Float[np.ndarray, "m d"], kind: str, cells: Cells) -> Mesh:
-    """The mesh with only those points that a cell has."""
+    """A mesh of these cells, without the points that no cell uses."""
     kept, cells_of_kept = np.unique(cells, return_inverse=True)
     return Mesh(points[kept], kind, cells_of_kept.reshape(cells.shape))

@@ -1,6 +1,6 @@
 """Figures of solutions and errors, clipped to the true shape of the domain.
 
-The panels draw on any axes, so that other figures can be composed of them:
+The panels draw on any axes, so that other figures can be composed from them:
 
     figure, axes = new_figure(1, 2)
     section = Section(domain)
@@ -8,7 +8,7 @@ The panels draw on any axes, so that other figures can be composed of them:
     error_panel(axes[0, 1], section, abs(u(section.points) - v(section.points)))
     save(figure, "comparison.pdf")
 
-Nothing here touches pyplot: no window opens, no figure stays in memory, and the user's settings are left alone.
+Nothing here uses pyplot: no window opens, no figure stays in memory, and the user's settings do not change.
 """
 
 import io
@@ -29,7 +29,11 @@ from pdofm.output.section import Limits, Section, axis_names, sections
 from pdofm.solving.solution import Solution
 
 FORMATS = (".pdf", ".png", ".svg")
+"""Suffixes of the figures that can be saved."""
+
 DPI = 200
+"""Default resolution of figures in pixels per inch: enough for print at the size of a column."""
+
 STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -38,29 +42,35 @@ STYLE: dict[Any, Any] = {
     "legend.frameon": False,
 }
 STYLE |= {"xtick.major.width": 0.6, "ytick.major.width": 0.6, "pdf.fonttype": 42}  # 42: fonts that journals can embed
+"""Settings of matplotlib for all figures."""
 
-# Perceptually uniform, and monotone in lightness: readable in grey.
 VALUE_COLORS, ERROR_COLORS = "viridis", "magma"
+"""Colour maps of values and of errors: perceptually uniform, and readable in grey, since lightness is monotone."""
+
 LINE_RESOLUTION = 1000
-# An error vanishes where it changes its sign; only so many decades below its maximum are worth showing.
+"""Default number of points of a line."""
+
 _DECADES = 4
+"""How far the scale of an error reaches below its maximum, in powers of ten. An error vanishes where it changes its
+sign, and smaller values only show these places."""
 
 
 def plot_solution(
     solution: Solution, path: str | PathLike | None = None, *, unknown: str | None = None, resolution: int | None = None
 ) -> Any:
-    """The matplotlib Figure of a solution, with the absolute error where the exact solution is known.
+    """Draw a solution and, if the exact solution is known, its absolute error; returns the matplotlib figure.
 
     Args:
-        solution: what to draw; of a domain of more than two dimensions, the planes that `sections` says.
-        path: where to save it, as .pdf, .png or .svg; folders are made.
-        unknown: in a system, what to draw, such as "v" or "v[0]"; by default all, a row per component.
-        resolution: points along the longest side.
+        solution: the solution to draw; on a domain of more than two dimensions, in the planes that `sections` chooses.
+        path: the file in which to save it, ending in .pdf, .png or .svg. Missing folders are created.
+        unknown: in a system, the unknown or component to draw, such as "v" or "v[0]"; by default all components, one in
+            each row.
+        resolution: number of points along the longest side.
     """
     import matplotlib
 
     if path is not None:
-        _checked(path)  # before the work
+        _checked(path)  # an error should not come after the work
     if resolution is not None and resolution < 2:
         raise DomainError(f"The resolution is {resolution}; expected at least 2 points along the longest side.")
     components = _components(solution.problem.layout, unknown)
@@ -73,9 +83,10 @@ def plot_solution(
 
 
 def plot_search(solution: Solution, path: str | PathLike | None = None) -> Any:
-    """The matplotlib Figure of what was tried for a tolerance: estimated error against features, a line per space.
+    """Draw the attempts of a search for a tolerance: estimated error against number of features, with a line for each
+    space; returns the matplotlib figure.
 
-    What was only looked for, such as a layer, has no error and is left out.
+    Attempts that only look for a feature of the solution, such as a layer, have no error and are left out.
     """
     import matplotlib
 
@@ -83,7 +94,7 @@ def plot_search(solution: Solution, path: str | PathLike | None = None) -> Any:
         _checked(path)
     solved = [attempt for attempt in solution.attempts if attempt.rows > 0]
     if not solved:
-        raise SolveError("The solution was not searched for: there are no attempts. Use solve(problem, tol=1e-8).")
+        raise SolveError("The solution has no attempts, because it was not searched for. Use solve(problem, tol=1e-8).")
     with matplotlib.rc_context(STYLE):
         figure, axes = new_figure(1, 1, panel=(4.2, 2.8))
         panel = axes[0, 0]
@@ -100,18 +111,18 @@ def plot_search(solution: Solution, path: str | PathLike | None = None) -> Any:
 def new_figure(
     rows: int, columns: int, *, panel: Limits = (2.4, 2.0), gap: Limits = (0.9, 0.65), title: str = ""
 ) -> tuple[Any, Any]:
-    """A figure outside pyplot and its axes `(rows, columns)`, each of the size `panel` and `gap` apart, in inches."""
+    """A figure outside pyplot, and its axes `(rows, columns)`, of the size `panel` and `gap` apart, in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Sizes are fixed rather than fitted: a colour bar then is as high as its panel, and all figures look alike.
+    # Sizes are fixed rather than fitted, so that a colour bar is as high as its panel and all figures look alike.
     (width, height), (beside, below) = panel, gap
     left, right, bottom, top = 0.6, 0.7, 0.5, 0.55 + 0.15 * title.count("\n")
     total = left + columns * (width + beside) - beside + right, bottom + rows * (height + below) - below + top
     figure = Figure(figsize=total)
     FigureCanvasAgg(figure)
     figure.suptitle(title, y=1 - 0.1 / total[1], va="top", fontsize=10)
-    # Notebooks know the figures of pyplot only, but any object may tell them how it looks.
+    # Notebooks show figures of pyplot by themselves; any other object must provide its picture.
     figure._repr_png_ = partial(_png, figure)  # pyright: ignore[reportAttributeAccessIssue]
     places = {"left": left / total[0], "right": 1 - right / total[0], "wspace": beside / width}
     places |= {"bottom": bottom / total[1], "top": 1 - top / total[1], "hspace": below / height}
@@ -119,7 +130,7 @@ def new_figure(
 
 
 def save(figure: Any, path: str | PathLike, *, dpi: int = DPI) -> None:
-    """Save a figure as .pdf, .png or .svg, by suffix, with `dpi` pixels to an inch; folders are made."""
+    """Save a figure as .pdf, .png or .svg, with `dpi` pixels per inch. Missing folders are created."""
     import matplotlib
 
     target = _checked(path)
@@ -131,7 +142,7 @@ def save(figure: Any, path: str | PathLike, *, dpi: int = DPI) -> None:
 def solution_panel(
     ax: Any, section: Section, values: Vector, *, label: str = "$u$", limits: Limits | None = None, bar: bool = True
 ) -> Any:
-    """A map of the values at `section.points`, with a colour bar; returns the image."""
+    """Draw a map of the values at `section.points`, with a colour bar; returns the image."""
     from matplotlib.colors import Normalize
 
     image = _map(ax, section, values, norm=Normalize(*(limits or value_limits(values))), cmap=VALUE_COLORS)
@@ -143,11 +154,11 @@ def solution_panel(
 def error_panel(
     ax: Any, section: Section, errors: Vector, *, label: str = "error", limits: Limits | None = None, bar: bool = True
 ) -> Any:
-    """A map of absolute errors at `section.points` on a logarithmic scale, with a colour bar; returns the image."""
+    """Draw a map of absolute errors at `section.points`, with a logarithmic colour bar; returns the image."""
     from matplotlib.colors import LogNorm
 
     low, high = limits or error_limits(errors)
-    # A logarithm of zero would leave holes in the map.
+    # The logarithm of zero would leave holes in the map.
     image = _map(ax, section, np.maximum(errors, 0.1 * low), norm=LogNorm(low, high), cmap=ERROR_COLORS)
     if bar:
         _color_bar(image, label, extend="min")
@@ -155,7 +166,7 @@ def error_panel(
 
 
 def line_panel(ax: Any, x: Vector, values: Vector, *, band: tuple[Vector, Vector] | None = None, **line: Any) -> Any:
-    """A line through values, in a shaded `band` (low, high) if given; NaN interrupts it; returns the line."""
+    """Draw a line, with a shaded `band` (low, high) if given; it is interrupted at NaN. Returns the line."""
     (drawn,) = ax.plot(x, values, **line)
     if band is not None:
         ax.fill_between(x, *band, color=drawn.get_color(), alpha=0.2, linewidth=0)
@@ -164,7 +175,7 @@ def line_panel(ax: Any, x: Vector, values: Vector, *, band: tuple[Vector, Vector
 
 
 def outline(ax: Any, section: Section | Domain) -> Any:
-    """Draw the true boundary of a plane domain, or of a section of any other; returns the patch."""
+    """Draw the boundary of a plane domain, or of a section of another domain; returns the patch."""
     from matplotlib.patches import PathPatch
 
     path = _path(Section(section) if isinstance(section, Domain) else section)
@@ -172,13 +183,13 @@ def outline(ax: Any, section: Section | Domain) -> Any:
 
 
 def value_limits(values: Vector) -> Limits:
-    """The least and the largest of the finite values."""
+    """The smallest and the largest finite value."""
     finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
 def error_limits(errors: Vector) -> Limits:
-    """A logarithmic scale for errors: up to the largest, down to a power of ten, over five decades at most."""
+    """The limits of a logarithmic scale for errors: from a power of ten to the largest error, at most five decades."""
     positive = errors[np.isfinite(errors) & (errors > 1e-200)]
     if not positive.size:
         return 1e-17, 1e-16
@@ -188,7 +199,7 @@ def error_limits(errors: Vector) -> Limits:
 
 
 def title(solution: Solution) -> str:
-    """Name, number of features and estimated error of a solution."""
+    """A title with the name of the problem, the number of features and the estimated error of a solution."""
     stats, estimate = solution.stats, f"{solution.error_estimate:.1e}"
     if math.isfinite(solution.error_estimate):
         mantissa, exponent = estimate.split("e")
@@ -200,7 +211,7 @@ def title(solution: Solution) -> str:
 
 
 def symbol(name: str) -> str:
-    """A component such as ``v[0]`` as mathematics, without the dollar signs."""
+    """The name of a component, such as ``v[0]``, as mathematics in TeX without the dollar signs."""
     root, _, index = name.rstrip("]").partition("[")
     letters = root if len(root) == 1 else rf"\mathit{{{root}}}".replace("_", r"\_")
     return f"{letters}_{{{index}}}" if index else letters
@@ -209,7 +220,7 @@ def symbol(name: str) -> str:
 def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
     names = axis_names(section.domain)
     aspect, extent = "equal" if section.equal_aspect else "auto", sum(section.bounds, ())
-    # Between pixels, values are interpolated: the steps of a coarse grid would show in print.
+    # Values are interpolated between pixels; otherwise a coarse grid would show as steps in print.
     smooth = {"interpolation": "bilinear", "interpolation_stage": "data"}
     image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **smooth, **colors)
     image.set_clip_path(_path(section), transform=ax.transData)
@@ -221,14 +232,14 @@ def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
 
 
 def _path(section: Section) -> Any:
-    """The outline as a matplotlib path; its direction lets holes stay holes when it is filled."""
+    """The outline as a matplotlib path; holes run in the opposite direction, so that they are not filled."""
     from matplotlib.path import Path as Outline
 
     return Outline.make_compound_path(*(Outline(loop, closed=True) for loop in section.loops))
 
 
 def _color_bar(image: Any, label: str, extend: str) -> None:
-    # An inset is as high as the panel, whatever its aspect.
+    # Inset axes are as high as the panel, whatever its aspect.
     place = image.axes.inset_axes((1.05, 0.0, 0.05, 1.0))
     image.axes.figure.colorbar(image, cax=place, extend=extend).outline.set_linewidth(0.6)
     place.set_title(label)
@@ -238,7 +249,7 @@ def _map_figure(solution: Solution, components: list[int], resolution: int | Non
     problem = solution.problem
     shown = sections(problem.domain, resolution)
     found = [solution(section.points).reshape(len(section.points), -1) for section in shown]
-    # One plane: value and error side by side. Several: they are side by side, and the errors come below.
+    # With one section, value and error are side by side. With several, the sections are, and the errors come below.
     one, known, head = len(shown) == 1, problem.exact is not None, title(solution)
     if one and shown[0].title:
         head += f"\nin the plane {shown[0].title}"
@@ -249,7 +260,7 @@ def _map_figure(solution: Solution, components: list[int], resolution: int | Non
     figure, axes = new_figure(*shape, panel=panel, gap=(0.9 if one else 0.4, 0.4), title=head)
     places = iter(axes.ravel() if one else axes)
     for component in components:
-        name = symbol(problem.layout.component_names[component])
+        name = symbol(problem.component_names[component])
         values = [u[:, component] for u in found]
         _map_row(next(places), shown, values, solution_panel, f"${name}$", value_limits)
         if known:
@@ -263,7 +274,7 @@ def _map_figure(solution: Solution, components: list[int], resolution: int | Non
 
 
 def _map_row(axes: Any, shown: list[Section], values: list[np.ndarray], panel: Any, label: str, limits: Any) -> None:
-    """The same quantity in all sections, with one scale and one colour bar."""
+    """Draw the same quantity in all sections, with a common scale and one colour bar."""
     scale = limits(np.concatenate(values))
     for ax, section, here in zip(np.atleast_1d(axes), shown, values, strict=True):
         panel(ax, section, here, label=label, limits=scale, bar=section is shown[-1])
@@ -272,21 +283,21 @@ def _map_row(axes: Any, shown: list[Section], values: list[np.ndarray], panel: A
 def _line_figure(solution: Solution, components: list[int], resolution: int | None) -> Any:
     problem = solution.problem
     domain, known = problem.domain, problem.exact is not None
-    # With the ends among the points, lines reach the boundary exactly, also around gaps.
+    # The ends are among the points, so that lines reach the boundary exactly, around gaps as well.
     ends = [piece.chart(np.zeros((1, 0)))[0][0, 0] for piece in domain.pieces]
     x = np.union1d(np.linspace(domain.lower[0], domain.upper[0], resolution or LINE_RESOLUTION), ends)
     outside = (domain.level(x[:, None]) <= 0) & ~np.isin(x, ends)
     found = np.where(outside[:, None], np.nan, solution(x[:, None]).reshape(len(x), -1))
     figure, axes = new_figure(len(components), 1 + known, panel=(2.9, 2.0), title=title(solution))
     for row, component in zip(axes, components, strict=True):
-        name = symbol(problem.layout.component_names[component])
+        name = symbol(problem.component_names[component])
         line_panel(row[0], x, found[:, component], label=f"${name}$", color="C0")
         row[0].set(xlabel="$x$", ylabel=f"${name}$")
         if not known:
             continue
         exact = np.where(outside, np.nan, problem.exact_values(x[:, None])[:, component])
         line_panel(row[0], x, exact, label="exact", color="black", linestyle=(0, (4, 3)), linewidth=0.9)
-        # Above the axes, where it hides nothing.
+        # The legend stands above the axes, where it hides nothing.
         row[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.0)
         errors = abs(found[:, component] - exact)
         low, high = error_limits(errors)
@@ -296,6 +307,7 @@ def _line_figure(solution: Solution, components: list[int], resolution: int | No
 
 
 def _components(layout: Layout, unknown: str | None) -> list[int]:
+    """The indices of the components of an unknown, of one component, or of all."""
     choices = {name: [index] for index, name in enumerate(layout.component_names)}
     choices |= {name: list(range(start, start + size)) for name, (start, size) in layout.offsets.items()}
     if unknown is None:
@@ -306,6 +318,7 @@ def _components(layout: Layout, unknown: str | None) -> list[int]:
 
 
 def _checked(path: str | PathLike) -> Path:
+    """The path, if its suffix is one of `FORMATS`."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise unknown_name(f"suffix of the figure {target.name!r}:", target.suffix, FORMATS)

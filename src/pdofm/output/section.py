@@ -1,4 +1,4 @@
-"""Plane sections of domains: the points of a map, and the outline that cuts it to the true shape."""
+"""Plane sections of domains: the points at which a map is evaluated, and the outline that it is clipped to."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +10,9 @@ from pdofm._types import Points, Vector
 from pdofm.domain import Domain, SpaceTime, outline
 from pdofm.errors import DomainError
 
-# Points along the longest side: of a map, of each of several slices.
 MAP_RESOLUTION, SLICE_RESOLUTION = 300, 200
+"""Default number of points along the longest side, of a single map and of each of several: about the pixels that are
+printed."""
 
 Along = Float[np.ndarray, " nx"]
 Across = Float[np.ndarray, " ny"]
@@ -21,10 +22,10 @@ Limits = tuple[float, float]
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """The part of a domain in a plane: the coordinates `axes` vary, the others stay as in `through` `(dim,)`.
+    """The intersection of a domain and a plane: the two coordinates `axes` vary, the others are those of `through`.
 
-    `points` `(n, dim)` are those points of a fine grid of the plane that lie in the domain; the panels take one value
-    for each of them. By default the plane goes through the center of the bounding box.
+    `points` `(n, dim)` are the points of a fine grid of the plane that lie in the domain; panels take one value for
+    each of them. By default the plane passes through the center of the bounding box.
     """
 
     domain: Domain
@@ -35,6 +36,7 @@ class Section:
 
     @cached_property
     def points(self) -> Points:
+        """The points of the grid that lie in the domain, `(n, dim)`."""
         return self.lifted(*self.coordinates)[self.inside.ravel()]
 
     @cached_property
@@ -44,7 +46,7 @@ class Section:
 
     @cached_property
     def coordinates(self) -> tuple[Along, Across]:
-        """The coordinates of the grid: middles of pixels, since on the sides of the box a level of 0 can mislead."""
+        """The coordinates of the grid: the middles of pixels, because on the sides of the box the level may be 0."""
         sides = np.array([high - low for low, high in self.bounds])
         share = sides / sides.max() if self.equal_aspect else np.ones(2)
         x, y = (
@@ -55,13 +57,14 @@ class Section:
 
     @property
     def bounds(self) -> tuple[Limits, Limits]:
+        """The least and the largest coordinate along both axes."""
         lower, upper = self.domain.lower, self.domain.upper
         x, y = ((float(lower[axis]), float(upper[axis])) for axis in self.axes)
         return x, y
 
     @property
     def equal_aspect(self) -> bool:
-        """Whether both axes are lengths; a time has another unit."""
+        """Whether both axes are lengths, and neither is time."""
         return not (self.domain.has_time and self.domain.dim - 1 in self.axes)
 
     @cached_property
@@ -75,14 +78,15 @@ class Section:
             return [np.array([(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)])]
         if plane.dim == 2 and self.axes == (0, 1):
             return outline(plane)
-        # No piece is a curve in this plane, but the level vanishes on it. A ring around the grid closes them.
+        # No piece of the boundary is a curve in this plane; the outline is where the level vanishes. One more row of
+        # points on each side of the grid closes it.
         x, y = (np.concatenate([[2 * s[0] - s[1]], s, [2 * s[-1] - s[-2]]]) for s in self.coordinates)
         return [np.asarray(line) for line in contour_generator(x, y, self._level(x, y)).lines(0.0)]
 
     def image(self, values: Vector) -> Image:
-        """Values at `points` as an image `(y, x)`, continued outside by the nearest one.
+        """Values at `points` as an image `(y, x)`; pixels outside the domain have the value of the nearest one inside.
 
-        The outline cuts that off again; without it, the pixels that the boundary crosses would stay empty.
+        They are clipped by the outline later, but without them the pixels that the boundary crosses would stay empty.
         """
         from scipy.ndimage import distance_transform_edt
 
@@ -95,7 +99,7 @@ class Section:
         return image[tuple(np.asarray(nearest))]
 
     def lifted(self, x: Along, y: Across) -> Points:
-        """The points `(n, dim)` of a grid of the plane."""
+        """The points of a grid of the plane, with all coordinates, `(n, dim)`."""
         center = 0.5 * (self.domain.lower + self.domain.upper) if self.through is None else self.through
         points = np.tile(center, (len(x) * len(y), 1))
         points[:, self.axes] = np.stack([each.ravel() for each in np.meshgrid(x, y)], axis=1)
@@ -103,17 +107,18 @@ class Section:
 
     def _level(self, x: Along, y: Across) -> Image:
         points = self.lifted(x, y)
-        # At its first and last time the level of a space-time is 0, but the space there is as good as any.
+        # At the first and the last time the level of a space-time is 0 everywhere; that of the space is wanted.
         if isinstance(self.domain, SpaceTime) and self.equal_aspect:
             return self.domain.space.level(points[:, :-1]).reshape(len(y), len(x))
         return self.domain.level(points).reshape(len(y), len(x))
 
 
 def sections(domain: Domain, resolution: int | None = None) -> list[Section]:
-    """The planes that show a domain of two or more dimensions.
+    """The sections that show a domain of two or more dimensions.
 
-    The domain itself in the plane, and for one dimension and time; the first, middle and last time in space-time; z at
-    1/4, 1/2 and 3/4 in three dimensions; beyond that the plane of the first two axes through the center of the box.
+    A domain with two coordinates is shown as it is, also if one of them is time. A plane domain with time is shown at
+    the first, the middle and the last time, and a domain of three dimensions at 1/4, 1/2 and 3/4 of its height. Others
+    are shown in the plane of the first two axes through the center of the bounding box.
     """
     if domain.dim == 2:
         return [Section(domain, resolution=resolution or MAP_RESOLUTION)]
@@ -129,12 +134,12 @@ def sections(domain: Domain, resolution: int | None = None) -> list[Section]:
         found.append(Section(domain, through=through, resolution=points, title=title))
     shown = [section for section in found if section.inside.any()]
     if not shown:
-        raise DomainError(f"No plane through the middle of {domain!r} meets it; draw a Section(domain, through=…).")
+        raise DomainError(f"None of the default planes meets {domain!r}. Draw a Section(domain, through=…) instead.")
     return shown
 
 
 def axis_names(domain: Domain) -> list[str]:
-    """x, y, z and t; x_0, x_1, … if space has more than three dimensions."""
+    """The names of the axes: x, y, z and t, or x_0, x_1, … if space has more than three dimensions."""
     space = domain.dim - domain.has_time
     names = ["x", "y", "z"][:space] if space <= 3 else [f"x_{{{axis}}}" for axis in range(space)]
     return [*names, "t"] if domain.has_time else names
