@@ -10,7 +10,6 @@ import pytest
 
 import pdofm as pf
 from pdofm.discrete import assemble as module
-from pdofm.discrete import evaluate as evaluation
 from pdofm.discrete.assemble import Memory, assemble, left_values
 from pdofm.discrete.collocate import Block, collocate, thinned, with_equation
 from pdofm.discrete.evaluate import evaluate, evaluate_all
@@ -369,7 +368,7 @@ def test_several_functions_are_evaluated_as_each_of_them_is(n, seed):
 
 @pytest.mark.parametrize("n", [1, 64, 65, 300])
 def test_evaluate_is_the_sum_of_coefficients_times_features(n, monkeypatch, seed):
-    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 1)
+    monkeypatch.setattr("pdofm.numerics.batches.BATCH_BYTES", 1)
     features = network()
     c = np.random.default_rng(seed).standard_normal((features.size, 2))
     points = BOX.sample(n, "random")

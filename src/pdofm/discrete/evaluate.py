@@ -1,24 +1,20 @@
-"""Functions of a feature space at points, in chunks that bound the memory."""
+"""Functions of a feature space at points, computed in batches that bound the memory."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Points
+from pdofm._types import Coefficients, Points
 from pdofm.calculus.jets import Index
-from pdofm.discrete.direct import Coefficients
 from pdofm.features import Features
-from pdofm.numerics.batches import slices
-
-CHUNK_BYTES = 2**22
-"""Size of the derivatives of features that are made at once."""
+from pdofm.numerics.batches import batch_size, slices
 
 
 def derivatives(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
-    """The derivatives `which` at points of the function with these coefficients, the lifting included."""
+    """The derivatives `which` at points of the function with these coefficients, including the lifting."""
     out = _expanded(features, coefficients, points, which)
     lifting = features.lifting(points, which, coefficients.shape[1])
     return out if lifting is None else out + lifting
@@ -27,21 +23,22 @@ def derivatives(
 def _expanded(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
+    """The same without the lifting."""
     out = np.empty((len(which), len(points), coefficients.shape[1]))
-    for here in slices(len(points), max(64, CHUNK_BYTES // (8 * features.size * max(len(which), 1)))):
+    for here in slices(len(points), batch_size(8 * features.size * len(which))):
         out[:, here] = features.expand(points[here], which, coefficients)
     return out
 
 
 def evaluate(features: Features, coefficients: Coefficients, points: Points) -> Float[np.ndarray, "n C"]:
-    """Σ cⱼ φⱼ at points."""
+    """The function with these coefficients at points, including the lifting."""
     return derivatives(features, coefficients, points, [(0,) * features.dim])[0]
 
 
 def evaluate_all(
     features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points
 ) -> Float[np.ndarray, "k n C"]:
-    """Several functions of the space at points, all in one go."""
+    """Several functions of the space at points. The features are evaluated once for all of them."""
     (k, m, components), which = coefficients.shape, [(0,) * features.dim]
     values = _expanded(features, np.moveaxis(coefficients, 0, 1).reshape(m, k * components), points, which)[0]
     lifting = features.lifting(points, which, components)

@@ -21,7 +21,8 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, Jets, Unmapped, box_of, check_count
+from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.box import Corner, box_of
 
 
 class CornerFunctions(Unmapped):

@@ -23,7 +23,8 @@ from pdofm.calculus.jets import Index, closure, product
 from pdofm.calculus.terms import Term
 from pdofm.domain import Box, Domain
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, Jets, Unmapped, box_of
+from pdofm.features.base import Features, Jets
+from pdofm.features.box import Corner, box_of
 from pdofm.features.interfaces import interface_terms
 from pdofm.features.windows import (
     OVERLAP,
@@ -38,6 +39,7 @@ from pdofm.features.windows import (
     strides,
     window_jets,
 )
+from pdofm.features.wrapper import Wrapper
 from pdofm.numerics.sampling import generator, unit_points
 
 Inner = Callable[[Box, int], Features]
@@ -49,7 +51,7 @@ SIMILAR = 4.0
 each of them."""
 
 
-class PartitionOfUnity(Unmapped):
+class PartitionOfUnity(Wrapper):
     """Local features on overlapping subdomains.
 
     Args:
@@ -143,6 +145,15 @@ class PartitionOfUnity(Unmapped):
         return np.repeat(self._one.ranks, self.count)
 
     @property
+    def wrapped(self) -> tuple[Features, ...]:
+        return (self.local,)
+
+    @property
+    def imposes(self) -> str | None:
+        """Nothing: a window does not keep what its features satisfy on the boundary of their subdomain."""
+        return None
+
+    @property
     def concentration(self) -> float:
         volumes = np.prod(np.asarray(self.radii), axis=1)
         found = float(volumes.mean() / volumes.min())
@@ -155,9 +166,6 @@ class PartitionOfUnity(Unmapped):
             # A point on the boundary of the domain must not be lost to rounding.
             found += (np.abs(points - center) <= (1 + 1e-9) * radius).all(axis=1) / np.prod(radius)
         return found
-
-    def rescaled(self, factor: float) -> "PartitionOfUnity":
-        return eqx.tree_at(lambda f: f.local, self, jax.vmap(lambda local: local.rescaled(factor))(self.local))
 
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
         """Continuity of value and normal derivative across the interfaces of window a."""

@@ -16,7 +16,8 @@ from jaxtyping import Complex, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
+from pdofm.features.base import Features, Jets, check_count
+from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.trigonometry import cos, sin
 
 

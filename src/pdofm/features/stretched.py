@@ -16,7 +16,8 @@ from jaxtyping import Array, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, unit
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, HasBox, Jets, Unmapped, box_of
+from pdofm.features.base import Jets, Unmapped
+from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.spectral import Table, chosen_degree, contracted, indices_below, polynomials, products, table
 
 ALONG = 2

@@ -40,7 +40,7 @@ SMOOTH = np.polynomial.Polynomial([1, 0, 0, 0, -35, 84, -70, 20])
 """The smooth window as a polynomial in 2|y| - 3/2."""
 
 
-def derivatives(window: str, y: Float[np.ndarray, "..."], orders: int) -> list[Float[np.ndarray, "..."]]:
+def window_derivatives(window: str, y: Float[np.ndarray, "..."], orders: int) -> list[Float[np.ndarray, "..."]]:
     """A window of one coordinate with its derivatives up to an order; where one jumps, the value of the flat side."""
     if window == "a":
         return [np.ones_like(y), *(np.zeros_like(y) for _ in range(orders))]
@@ -128,7 +128,7 @@ def window_jets(
     """The derivatives of the windows for all pairs, `which` being all indices below some. With a `count` of points the
     windows are divided by their sum at each of these."""
     slopes = 1 / radii[reached.subdomains]
-    along = derivatives(window, reached.local, highest_order(which))
+    along = window_derivatives(window, reached.local, highest_order(which))
     along = [np.where(reached.flat, float(k == 0), each) * slopes**k for k, each in enumerate(along)]
     found = {index: np.prod([along[k][:, axis] for axis, k in enumerate(index)], axis=0) for index in which}
     if count is None or not found:
