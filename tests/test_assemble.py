@@ -368,7 +368,7 @@ def test_several_functions_are_evaluated_as_each_of_them_is(n, seed):
 
 @pytest.mark.parametrize("n", [1, 64, 65, 300])
 def test_evaluate_is_the_sum_of_coefficients_times_features(n, monkeypatch, seed):
-    monkeypatch.setattr("pdofm.numerics.batches.BATCH_BYTES", 1)
+    monkeypatch.setattr("pdofm.discrete.evaluate.EVALUATION_BYTES", 1)
     features = network()
     c = np.random.default_rng(seed).standard_normal((features.size, 2))
     points = BOX.sample(n, "random")

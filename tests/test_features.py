@@ -2,7 +2,8 @@
 
 To test a new family, add a line to FEATURES, which a test demands. A family that does not draw random numbers also goes
 into FIXED, one whose space is not dense (odd functions only, say) into NOT_DENSE, and one without frequencies to
-multiply into WITHOUT_SCALE."""
+multiply into WITHOUT_SCALE.
+"""
 
 import dataclasses
 from collections.abc import Callable

@@ -8,7 +8,11 @@ from jaxtyping import Float
 from pdofm._types import Coefficients, Points
 from pdofm.calculus.jets import Index
 from pdofm.features import Features
-from pdofm.numerics.batches import batch_size, slices
+from pdofm.numerics.batches import FEWEST_POINTS, slices
+
+EVALUATION_BYTES = 2**22
+"""Bytes of the derivatives of features that are computed at once: enough to make the overhead per batch negligible, and
+little compared with the memory of a machine."""
 
 
 def derivatives(
@@ -25,9 +29,14 @@ def _expanded(
 ) -> Float[np.ndarray, "a n C"]:
     """The same without the lifting."""
     out = np.empty((len(which), len(points), coefficients.shape[1]))
-    for here in slices(len(points), batch_size(8 * features.size * len(which))):
+    for here in slices(len(points), _points_at_once(features, which)):
         out[:, here] = features.expand(points[here], which, coefficients)
     return out
+
+
+def _points_at_once(features: Features, which: Sequence[Index]) -> int:
+    """The number of points whose derivatives of features fill `EVALUATION_BYTES`."""
+    return max(FEWEST_POINTS, EVALUATION_BYTES // (8 * features.size * max(len(which), 1)))
 
 
 def evaluate(features: Features, coefficients: Coefficients, points: Points) -> Float[np.ndarray, "n C"]:
