@@ -10,7 +10,6 @@ import pytest
 
 import pdofm as pf
 from pdofm.discrete import assemble as assembly
-from pdofm.discrete import evaluate as evaluation
 from pdofm.discrete import system as systems
 from pdofm.discrete.assemble import assemble, left_values
 from pdofm.discrete.collocate import collocate, thinned, with_equation
@@ -371,7 +370,7 @@ def test_several_functions_are_evaluated_as_each_of_them_is(n, seed):
 
 @pytest.mark.parametrize("n", [1, 64, 65, 300])
 def test_evaluate_is_the_sum_of_coefficients_times_features(n, monkeypatch, seed):
-    monkeypatch.setattr(evaluation, "CHUNK_BYTES", 1)
+    monkeypatch.setattr("pdofm.discrete.evaluate.EVALUATION_BYTES", 1)
     features = network()
     c = np.random.default_rng(seed).standard_normal((features.size, 2))
     points = BOX.sample(n, "random")

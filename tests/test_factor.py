@@ -269,7 +269,7 @@ def test_blocks_of_right_hand_sides_and_of_points_do_not_change_the_result(monke
     whole = one.solve(sources, boundary)
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(module, "LEAST_BLOCK", 3)
-    monkeypatch.setattr("pdofm.discrete.evaluate.CHUNK_BYTES", 1)
+    monkeypatch.setattr("pdofm.discrete.evaluate.EVALUATION_BYTES", 1)
     cut = one.solve(sources, boundary)
     assert relative(cut(points), whole(points)) < 1e-10
     np.testing.assert_allclose(cut.residuals, whole.residuals, rtol=1e-6, atol=1e-12)

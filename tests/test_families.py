@@ -495,7 +495,7 @@ def test_hard_conditions_solve():
 
 def test_hard_conditions_are_refused_on_a_domain_without_a_smooth_distance():
     with pytest.raises(
-        DomainError, match=r"no smooth function that vanishes on its boundary.*State the condition with"
+        DomainError, match=r"no simple function that vanishes on its boundary.*State the condition with"
     ):
         pf.HardDirichlet(pf.Chebyshev(SQUARE, 5), pf.Polygon([(-1, -1), (1, -1), (0, 1)]))
 

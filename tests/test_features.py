@@ -1,9 +1,11 @@
 """Every family of features against the properties that solving relies on.
 
-To test a new family, add a line to FEATURES. A family that does not draw random numbers also goes into FIXED, one whose
-space is not dense (odd functions only, say) into NOT_DENSE, and one without frequencies to multiply into WITHOUT_SCALE.
+To test a new family, add a line to FEATURES, which a test demands. A family that does not draw random numbers also goes
+into FIXED, one whose space is not dense (odd functions only, say) into NOT_DENSE, and one without frequencies to
+multiply into WITHOUT_SCALE.
 """
 
+import dataclasses
 from collections.abc import Callable
 from functools import cache
 
@@ -17,7 +19,9 @@ from pdofm.calculus.jets import up_to
 from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.errors import FeaturesError, UnknownNameError
 from pdofm.features import Features
-from pdofm.features.base import polynomial_degree
+from pdofm.features.base import families, polynomial_degree
+from pdofm.features.declared import Declared
+from pdofm.features.wrapper import Wrapper
 
 Build = Callable[[pf.Domain, int, int | jax.Array], Features]
 
@@ -89,6 +93,14 @@ FEATURES: dict[str, Build] = {
     "fourier": lambda domain, size, key: pf.Fourier(domain, size),
     "fourier-tensor": lambda domain, size, key: pf.Fourier(domain, size, kind="tensor"),
     "fourier-extended": lambda domain, size, key: pf.Fourier(domain, size, extension=1.5),
+    "stretched": lambda domain, size, key: pf.StretchedPolynomials(
+        domain,
+        size,
+        direction=np.eye(domain.dim)[0],
+        center=(domain.lower[0] + domain.upper[0]) / 2,
+        width=0.2 * (domain.upper[0] - domain.lower[0]),
+    ),
+    "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
     "concatenate": lambda domain, size, key: pf.Concatenate(
         pf.RandomFeatures(domain, size // 2, key=key),
@@ -101,16 +113,18 @@ FEATURES: dict[str, Build] = {
     "hard-polynomials": lambda domain, size, key: pf.HardDirichlet(pf.Chebyshev(domain, size), domain),
 }
 FIXED = {"chebyshev", "chebyshev-tensor", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
-    *("partition-polynomials", "concatenate-functions", "hard-polynomials"),
+    *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner"),
 }
 NOT_DENSE = {
     "network-xavier": "odd about the centre",
     "transnet-sin": "in one dimension all directions are ±1, so that all features have one frequency",
     "functions": "four functions, whatever the size",
+    "corner": "two functions per corner, whatever the size",
     "hard": "zero on the boundary",
     "hard-polynomials": "zero on the boundary",
 }
 WITHOUT_SCALE = FIXED
+WITH_CORNERS = {"corner": "there are no corners but those of plane domains"}
 DISCONTINUOUS = {"partition-a": "a sum of its features jumps at the interface, which its own terms forbid"}
 
 BOX = pf.Box([-1, 0], [1, 3])
@@ -147,6 +161,23 @@ def values(features: Features, at: jax.Array) -> np.ndarray:
     return np.asarray(_values(features, at))
 
 
+# ---- declarations
+
+
+def test_every_family_of_the_package_is_tested():
+    assert {type(made(name)) for name in FEATURES} == set(families().values())
+
+
+def test_a_wrapper_passes_on_every_declaration_of_the_features_inside():
+    declared = {name for name in vars(Declared) if not name.startswith("_")} - {"trained", "scaled", "unsaved"}
+    assert {"imposes", "concentration", "density", "extra_terms"} <= declared
+    assert declared <= set(vars(Wrapper))
+
+
+def test_the_fields_that_a_family_declares_are_its_own(features):
+    assert {*features.trained, *features.scaled} <= {field.name for field in dataclasses.fields(features)}
+
+
 # ---- shapes
 
 
@@ -164,11 +195,12 @@ def test_features_know_their_box(features):
     np.testing.assert_array_equal(features.upper, BOX.upper)
 
 
+@pytest.mark.parametrize("family", [name for name in FEATURES if name not in WITH_CORNERS])
 @pytest.mark.parametrize(
     "domain", [INTERVAL, pf.Disk(), pf.Ball(), pf.SpaceTime(pf.Disk(), 2), pf.Box([0] * 5, [1] * 5)]
 )
-def test_features_live_on_the_bounding_box_of_any_domain(name, domain):
-    features = FEATURES[name](domain, 10, 0)
+def test_features_live_on_the_bounding_box_of_any_domain(family, domain):
+    features = FEATURES[family](domain, 10, 0)
     shape = jax.eval_shape(features, jax.ShapeDtypeStruct((domain.dim,), jnp.float64)).shape
     assert shape == (features.size,)
 
@@ -245,7 +277,7 @@ def test_rescaling_multiplies_the_frequencies(family):
 
 @pytest.mark.parametrize("family", sorted(WITHOUT_SCALE))
 def test_features_without_a_scale_say_so(family):
-    with pytest.raises(FeaturesError, match=r"has no scale\. Choose among RandomFeatures, TransNet, NetworkFeatures"):
+    with pytest.raises(FeaturesError, match=r"has no scale\. Choose among NetworkFeatures, RandomFeatures, TransNet"):
         made(family).rescaled(2.0)
 
 

@@ -15,13 +15,11 @@ from helpers import compilations
 
 import pdofm as pf
 from pdofm.calculus.jets import closure, composition, highest_order, product, unit, up_to
-from pdofm.discrete.evaluate import derivatives as of_function
-from pdofm.discrete.evaluate import evaluate, evaluate_all
+from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.features import Features
-from pdofm.features.activations import ACTIVATIONS, activation_of, derivatives
+from pdofm.features.activations import ACTIVATIONS, activation_derivatives, activation_of
 from pdofm.features.base import differentiated
-from pdofm.features.windows import WINDOWS
-from pdofm.features.windows import derivatives as window_derivatives
+from pdofm.features.windows import WINDOWS, window_derivatives
 
 INTERVAL = pf.Interval(0, 2)
 BOX = pf.Box([-1, 0], [1, 3])
@@ -305,7 +303,7 @@ def test_the_lifting_is_added_with_its_derivatives(kind):
         function = pf.partial(lambda x: hard.combine(x, jnp.asarray(c)), *axes)
         return np.asarray(jax.jit(jax.vmap(function))(jnp.asarray(at)))
 
-    found = of_function(hard, c, at, which)
+    found = derivatives(hard, c, at, which)
     for index, each in zip(which, found, strict=True):
         expected = derivative(index)
         np.testing.assert_allclose(each, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
@@ -330,7 +328,7 @@ def test_a_lifting_of_another_number_of_components_is_refused():
 @pytest.mark.parametrize("of", [np.asarray, jnp.asarray])
 def test_derivatives_of_activations_of_any_order(activation, of):
     z, function = np.linspace(-3, 3, 31), activation_of(activation)
-    found = derivatives(activation, of(z), range(6))
+    found = activation_derivatives(activation, of(z), range(6))
     for order in range(6):
         expected = np.asarray(jax.vmap(function)(jnp.asarray(z)))
         np.testing.assert_allclose(found[order], expected, rtol=0, atol=1e-13 * np.abs(expected).max())
@@ -339,7 +337,7 @@ def test_derivatives_of_activations_of_any_order(activation, of):
 
 def test_the_tails_of_tanh_keep_their_digits():
     """tanh′ = 4 e^(-2z) for large z; what is lost is lost in tanh itself, which is rounded."""
-    found = derivatives("tanh", np.array([8.0]), [1, 2])
+    found = activation_derivatives("tanh", np.array([8.0]), [1, 2])
     expected = 1 / math.cosh(8.0) ** 2
     np.testing.assert_allclose(found[1], expected, rtol=1e-8)
     np.testing.assert_allclose(found[2], -2 * math.tanh(8.0) * expected, rtol=1e-8)

@@ -308,7 +308,7 @@ def test_what_is_frozen_may_be_said_by_the_method():
 
 
 def test_picard_needs_to_know_what_is_frozen():
-    message = r"Picard needs to know what is frozen: give Picard\(operator=.*frozen_operator=….*linear in u"
+    message = r"Picard needs an operator that says which part.*: give Picard\(operator=.*frozen_operator=….*linear in u"
     with pytest.raises(ProblemError, match=message):
         pf.solve(burgers().replace(frozen_operator=None), 10, method=pf.Picard())
 

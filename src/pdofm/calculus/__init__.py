@@ -1,1 +1,1 @@
-"""Operators, how unknowns look to user functions, jets, and symbols: what an equation is made of."""
+"""What equations are made of: operators, terms, jets and symbols."""

@@ -1,8 +1,8 @@
-"""Jets: the derivatives of a function at points, and the rules that combine them.
+"""Jets, the derivatives of a function at points, and the rules that combine them.
 
 A multi-index α counts derivatives per coordinate, ∂^α f = ∂₀^α₀ ∂₁^α₁ … f. A jet maps multi-indices to arrays of such
-derivatives; an index that is missing stands for a derivative that is zero everywhere. The rules work on NumPy and on
-JAX arrays alike.
+derivatives; an index that is missing stands for a derivative that is zero everywhere. The rules apply to NumPy arrays
+and to JAX arrays.
 """
 
 import math
@@ -12,7 +12,7 @@ from itertools import product as combinations
 from typing import Any
 
 Index = tuple[int, ...]
-"""A multi-index: one number of derivatives per coordinate."""
+"""A multi-index: the number of derivatives along each coordinate."""
 
 Jet = Mapping[Index, Any]
 """From multi-indices to the derivatives at points."""
@@ -20,33 +20,34 @@ Jet = Mapping[Index, Any]
 
 @lru_cache(maxsize=64)
 def up_to(dim: int, order: int) -> tuple[Index, ...]:
-    """All multi-indices of at most that order, the lowest orders first."""
+    """All multi-indices up to an order, in ascending order."""
     found: list[Index] = [()]
-    for _ in range(dim):  # axis by axis, so that nothing above the order is ever listed
+    for _ in range(dim):  # axis by axis, so that no index above the order is ever listed
         found = [(*head, k) for head in found for k in range(order - sum(head) + 1)]
     return tuple(sorted(found, key=lambda index: (sum(index), index[::-1])))
 
 
 @lru_cache(maxsize=256)
 def closure(which: tuple[Index, ...]) -> tuple[Index, ...]:
-    """All multi-indices that the derivatives `which` of a product or a composition depend on: those below them."""
+    """All multi-indices that the derivatives `which` of a product or a composition depend on: those that are in no
+    entry larger."""
     found = {below for index in which for below in combinations(*(range(k + 1) for k in index))}
     return tuple(sorted(found, key=lambda index: (sum(index), index[::-1])))
 
 
 def highest_order(which: Iterable[Index]) -> int:
-    """The largest total order; 0 for none."""
+    """The largest order of the multi-indices; 0 if there are none."""
     return max((sum(index) for index in which), default=0)
 
 
 def unit(dim: int, axis: int) -> Index:
-    """The first derivative along an axis."""
+    """The multi-index of the first derivative along an axis."""
     return tuple(int(i == axis) for i in range(dim))
 
 
 @lru_cache(maxsize=4096)
 def _splits(index: Index) -> tuple[tuple[int, Index, Index], ...]:
-    """All (binomial, β, α - β) with β ≤ α."""
+    """The terms of Leibniz' rule for ∂^α: all (binomial coefficient, β, α - β) with β ≤ α."""
     return tuple(
         (
             math.prod(math.comb(k, b) for k, b in zip(index, below, strict=True)),
@@ -58,7 +59,7 @@ def _splits(index: Index) -> tuple[tuple[int, Index, Index], ...]:
 
 
 def _sum_of_products(terms: Iterator[tuple[int, Any, Any]]) -> Any:
-    """Σ n f g over those terms in which neither factor is missing; None if there is none."""
+    """Σ n f g over the terms in which neither factor is missing; None if there is no such term."""
     total = None
     for count, f, g in terms:
         if f is None or g is None:
@@ -74,7 +75,7 @@ def _sum_of_products(terms: Iterator[tuple[int, Any, Any]]) -> Any:
 
 
 def product(f: Jet, g: Jet, which: Sequence[Index]) -> dict[Index, Any]:
-    """The derivatives `which` of f g, by Leibniz' rule; f and g need theirs on the closure of `which`."""
+    """The derivatives `which` of f g, by Leibniz' rule. The jets of f and g must cover the closure of `which`."""
     found = {}
     for index in which:
         total = _sum_of_products((count, f.get(below), g.get(rest)) for count, below, rest in _splits(index))
@@ -86,8 +87,8 @@ def product(f: Jet, g: Jet, which: Sequence[Index]) -> dict[Index, Any]:
 def composition(outer: Sequence[Any], inner: Jet, which: Sequence[Index]) -> dict[Index, Any]:
     """The derivatives `which` of f(g): `outer` holds f, f′, f″, … at the values of g, `inner` the jet of g.
 
-    One derivative is taken out at a time, ∂^(β+eᵢ) f(g) = ∂^β [f′(g) ∂ᵢ g], and the product expanded by Leibniz' rule;
-    what is left are derivatives of f′(g) of lower order.
+    One derivative is carried out at a time, ∂^(β+eᵢ) f(g) = ∂^β [f′(g) ∂ᵢ g], and the product is expanded by Leibniz'
+    rule, which leaves derivatives of f′(g) of lower order.
     """
     known: dict[tuple[int, Index], Any] = {}
 

@@ -1,12 +1,12 @@
 """Differential operators as transforms of functions, in forward mode.
 
-An unknown is any callable ``u(x)`` with ``x`` of shape ``(d,)`` (in space-time ``u(x, t)``), with a scalar or a vector
-value. Every operator takes such a function and returns another one with the same arguments, so that operators compose:
+An unknown is any callable ``u(x)`` with ``x`` of shape ``(d,)`` (in space-time ``u(x, t)``) that returns a scalar or a
+vector. Every operator takes such a function and returns another one with the same arguments, so that operators compose:
 ``laplacian(laplacian(u))`` is the biharmonic operator. Space operators act on the first argument, `dt` on the second.
 
-Forward mode matters: a directional derivative of ``features(x) @ c`` is the same directional derivative of all features
-at once, contracted with ``c``; the derivative of an operator with respect to ``c`` then costs nothing beyond one
-forward pass (see `pdofm.discrete.direct`).
+Operators use forward mode because a directional derivative of ``features(x) @ c`` is the same derivative of all
+features, contracted with ``c``. The derivative of an operator with respect to ``c`` then costs a single forward pass
+(see `pdofm.discrete.direct`).
 """
 
 import functools
@@ -25,8 +25,8 @@ from pdofm.errors import ProblemError
 Function = Callable[..., Array]
 
 FEW_AXES = 2
-"""With as many axes derivatives are taken one after the other, which makes no transposed copies and shares what
-operators have in common; with more of them the code would grow too long."""
+"""The largest number of axes along which derivatives are taken one after the other. That makes no transposed copies,
+and lets operators share common subexpressions; with more axes, the traced programs would become long."""
 
 
 _STEP: ContextVar[Array | None] = ContextVar("step of difference quotients", default=None)
@@ -34,8 +34,8 @@ _STEP: ContextVar[Array | None] = ContextVar("step of difference quotients", def
 
 @contextmanager
 def differences(step: Array) -> Iterator[None]:
-    """Within it all operators are difference quotients of that step instead of derivatives: they see a jump, which
-    automatic differentiation does not."""
+    """A context in which all operators use central difference quotients of that step instead of automatic
+    differentiation, which does not see jumps."""
     token = _STEP.set(step)
     try:
         yield
@@ -61,7 +61,7 @@ def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Fun
 
 
 def partial(u: Function, *axes: int) -> Function:
-    """The partial derivative of u along the given axes of x in turn: ``partial(u, 0, 1)`` is ∂²u/∂x₀∂x₁."""
+    """The partial derivative of u along the given axes of x, in turn: ``partial(u, 0, 1)`` is ∂²u/∂x₀∂x₁."""
 
     def derivative(x: Array, *rest: Array) -> Array:
         of_u = u
@@ -75,7 +75,8 @@ def partial(u: Function, *axes: int) -> Function:
 
 
 def grad(u: Function) -> Function:
-    """The gradient: shape ``(d,)`` for a scalar u; for a vector u the Jacobian, entry ``[i, j]`` = ∂uᵢ/∂xⱼ."""
+    """The gradient, of shape ``(d,)``, of a scalar u; the Jacobian, with entries ``[i, j]`` = ∂uᵢ/∂xⱼ, of a vector
+    u."""
 
     def gradient(x: Array, *rest: Array) -> Array:
         if x.size <= FEW_AXES:
@@ -96,12 +97,12 @@ def div(u: Function) -> Function:
 
 
 def hessian(u: Function) -> Function:
-    """The Hessian, shape ``(d, d)``, behind the shape of u."""
+    """The Hessian, of shape ``(d, d)``; for a vector u these axes follow the axis of u."""
     return grad(grad(u))
 
 
 def laplacian(u: Function) -> Function:
-    """The Laplacian Σ ∂²u/∂xᵢ², of each component for a vector u."""
+    """The Laplacian Σ ∂²u/∂xᵢ²; for a vector u, of each component."""
 
     def sum_of_second_derivatives(x: Array, *rest: Array) -> Array:
         def second(v: Array | np.ndarray) -> Array:

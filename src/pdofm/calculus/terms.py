@@ -1,8 +1,8 @@
-"""How unknowns look to user functions, and the terms that a problem consists of.
+"""The terms that a problem consists of, and how the user's functions receive points and unknowns.
 
-A point is stored as one vector ``z``; user functions see it as ``(x,)``, or as ``(x, t)`` in space-time. The values of
-all unknowns are stored as one vector of components; user functions see a function ``u(x)``, or ``u.v(x)`` and
-``u.p(x)`` in a system.
+A point is stored as one vector ``z``; the user's functions receive it as ``(x,)``, or as ``(x, t)`` in space-time. The
+values of all unknowns are stored as one vector of components; the user's functions receive a function ``u(x)``, or in a
+system functions ``u.v(x)`` and ``u.p(x)``.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,12 +24,12 @@ elliptic problems weights from 10 to 100 make the error 2 to 5 times smaller tha
 equation weights from 3 to 30 are best. 10 is close to the best on all of them."""
 
 Evaluate = Callable[[Array], Array]
-"""From a stored point (d,) to all components (C,)."""
+"""A function from a stored point (d,) to all components (C,)."""
 
 
 class Fields:
-    """The unknowns of a system, as functions: ``u.v(x)`` has shape (2,) for ``unknowns={"v": 2}``; ``u(x)`` joins all
-    of them."""
+    """The unknowns of a system as functions. ``u.v(x)`` has shape (2,) for ``unknowns={"v": 2}``; ``u(x)`` is the
+    vector of all components."""
 
     def __init__(self, functions: Mapping[str, Callable[..., Array]]):
         self._functions = dict(functions)
@@ -74,15 +74,15 @@ class Layout:
         return found
 
     def arguments(self, z: Array) -> tuple[Array, ...]:
-        """A stored point as the arguments of user functions."""
+        """A stored point as the arguments of the user's functions."""
         return (z[:-1], z[-1]) if self.has_time else (z,)
 
     def point(self, args: tuple[Array, ...]) -> Array:
-        """The arguments of user functions as a stored point."""
+        """The arguments of the user's functions as a stored point."""
         return jnp.concatenate([args[0], jnp.reshape(args[1], (1,))]) if self.has_time else args[0]
 
     def fields(self, evaluate: Evaluate) -> Any:
-        """The unknowns as user functions see them."""
+        """The unknowns as the user's functions receive them."""
         if self.unknowns is None:
             return lambda *args: evaluate(self.point(args))[0]
 
@@ -95,12 +95,12 @@ class Layout:
 
 
 def joined(value: Any) -> Array:
-    """What a user function returned at a point, as one vector: a scalar, a vector, or a tuple of these."""
+    """The value of a user's function at a point (a scalar, a vector, or a tuple of these) as one vector."""
     parts = [jnp.ravel(jnp.asarray(part)) for part in (value if isinstance(value, tuple | list) else (value,))]
     if any(jnp.issubdtype(part.dtype, jnp.complexfloating) for part in parts):
         raise ProblemError(
             "A function of the problem returned a complex value at a point; expected real ones. "
-            "Write real and imaginary part as two unknowns."
+            "Write the real and the imaginary part as two unknowns."
         )
     return jnp.concatenate(
         [part if jnp.issubdtype(part.dtype, jnp.floating) else part.astype(jnp.result_type(float)) for part in parts]
@@ -108,19 +108,19 @@ def joined(value: Any) -> Array:
 
 
 Where = Part | np.ndarray | Array | list | None
-"""Where a term holds: on a part of the domain, at given points (n, d), or (None) in the whole interior."""
+"""Where a term holds: on a part of the domain, at given points (n, d), or, if None, in the whole interior."""
 
 LeftSide = Callable[[Any, Any, tuple[Array, ...], Array], Array]
-"""``lhs(u, w, args, normal) -> (k,)``: u the unknown, w the last iterate (held fixed by Picard), args the point as (x,)
-or (x, t).
+"""A function ``lhs(u, w, args, normal) -> (k,)`` of the unknown u, the last iterate w (held fixed by Picard), the
+point, given as args = (x,) or (x, t), and the normal there.
 
-A left side is compared by value: two equal ones share one compiled function. One that is linear by construction may say
-so by an attribute `is_linear`, and need not be tried."""
+Equal left sides share one compiled function. One that is linear by construction may declare so by an attribute
+`is_linear`; its linearity is then not tested."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A left side at one point minus the same at another: both are the point of the term plus a shift."""
+    """A left side at one point minus the same left side at another. Each is the point of the term plus a shift."""
 
     lhs: LeftSide
     shifts: tuple[tuple[float, ...], tuple[float, ...]]
@@ -139,7 +139,7 @@ class Difference:
 
 
 def sides(lhs: LeftSide, dim: int) -> list[tuple[float, np.ndarray, LeftSide]]:
-    """A left side as a sum of others, each with its sign and the shift of the point that it is taken at."""
+    """A left side as a sum of others, each with its sign and the shift of the point where it is evaluated."""
     if not isinstance(lhs, Difference):
         return [(1.0, np.zeros(dim), lhs)]
     above, below = (np.array(shift) for shift in lhs.shifts)
@@ -148,19 +148,18 @@ def sides(lhs: LeftSide, dim: int) -> list[tuple[float, np.ndarray, LeftSide]]:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """``lhs(u) = rhs`` at the points of a part of the domain; each of its k rows counts `weight`
-    times."""
+    """The equations ``lhs(u) = rhs`` at the points of a part of the domain; their rows are multiplied by `weight`."""
 
     name: str
     lhs: LeftSide
     rhs: Any
     on: Where
     weight: float
-    kind: str = "other"  # "value": it gives all unknowns on the whole boundary; "periodic": opposite faces agree
+    kind: str = "other"  # "value": prescribes all unknowns on the whole boundary; "periodic": opposite faces agree
 
 
 def distinct(terms: list[Term]) -> list[Term]:
-    """The terms with a number behind names that came before."""
+    """The terms with unique names: a number is appended to each name that occurred before."""
     taken: set[str] = set()
     for i, term in enumerate(terms):
         name, count = term.name, 1

@@ -1,4 +1,5 @@
-"""Facts about a left side, read from the program that JAX traces: is it affine, what does it decide and depend on?"""
+"""Properties of a left side that follow from the program that JAX traces: whether it is affine in u, whether it makes
+decisions that depend on the point, and whether it evaluates u elsewhere."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,12 +15,12 @@ JUMPING = ("sign", "floor", "ceil", "round", "rem", "atan2")
 """Operations of JAX on real numbers whose values jump."""
 
 CALLS = ("jit", "custom_jvp_call")
-"""Operations of JAX that do nothing but run the program inside them."""
+"""Operations of JAX that only run the program inside them."""
 
 
 def _traced(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> tuple[Callable[..., Array], list[Any], Jaxpr]:
-    """A left side as a function of the point, the normal, two coefficients of u and two of the last iterate; the shapes
-    of these, and the traced program."""
+    """A left side as a function of the point, the normal, and the coefficients of u and of the last iterate in a space
+    of two functions; the shapes of these arguments; and the traced program."""
 
     def left(z: Array, normal: Array, c: Array, of_last: Array) -> Array:
         u, last = (layout.fields(lambda y, c=c: jnp.sin(jnp.sum(y) + jnp.arange(2.0)) @ c) for c in (c, of_last))
@@ -31,8 +32,8 @@ def _traced(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> tuple[Ca
 
 
 def is_affine(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
-    """Whether a left side is affine in u, and does not look at the last iterate: it consists of operations on real
-    numbers that have a transpose."""
+    """Whether a left side is affine in u and independent of the last iterate. It is if all its operations on u map real
+    numbers to real numbers and have a transpose."""
     left, (z, normal, c, last), traced = _traced(lhs, layout, dim, space_dim)
     if _decides(traced, traced.invars[2:3]) or any(depends for _, depends in followed(traced, (3,))):
         return False
@@ -43,25 +44,26 @@ def is_affine(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
     try:
         jax.eval_shape(transposed, z, normal, last, jax.eval_shape(left, z, normal, c, last))
     except (AssertionError, NotImplementedError, RuntimeError, TypeError, ValueError):
-        return False  # this is how JAX says that there is no transpose
+        return False  # JAX raises one of these if there is no transpose
     return True
 
 
 def decides_by_point(lhs: LeftSide, layout: Layout, dim: int, space_dim: int) -> bool:
-    """Whether a left side compares, rounds or looks up in a table anything that depends on the point."""
+    """Whether a left side makes a decision that depends on the point: a comparison, a rounding, a look-up in a
+    table."""
     traced = _traced(lhs, layout, dim, space_dim)[2]
     return _decides(traced, traced.invars[:1])
 
 
 def _decides(traced: Jaxpr, variables: Sequence[Any]) -> bool:
-    """Whether something that depends on these variables becomes a truth value or an integer, or is rounded: neither
-    differentiation nor transposition sees that."""
+    """Whether something that depends on these variables is converted to a truth value or an integer, or is rounded.
+    Neither differentiation nor transposition notices that."""
     dependent = {id(variable) for variable in variables}
     for equation in traced.eqns:
         if not any(id(variable) in dependent for variable in equation.invars):
             continue
         dependent |= {id(variable) for variable in equation.outvars}
-        # Inside, all real arguments count as dependent: at worst a linear problem is tried once more.
+        # All real arguments of an inner program count as dependent. At worst, a linear left side is then tested.
         inner = inner_jaxprs(equation)
         if any(_decides(part, _real(part.invars)) for part in inner):
             return True
@@ -72,7 +74,7 @@ def _decides(traced: Jaxpr, variables: Sequence[Any]) -> bool:
 
 
 def inner_jaxprs(equation: Any) -> list[Jaxpr]:
-    """The programs inside an equation of a traced program: of a loop, a branch, a compiled function."""
+    """The programs inside an equation of a traced program, such as those of a loop, a branch or a compiled function."""
     parts = jax.tree.leaves(list(equation.params.values()), is_leaf=lambda part: isinstance(part, ClosedJaxpr))
     return [part for part in (getattr(part, "jaxpr", part) for part in parts) if isinstance(part, Jaxpr)]
 
@@ -82,29 +84,34 @@ def _real(variables: Sequence[Any]) -> list[Any]:
 
 
 Followed = tuple[Any, bool]
-"""How a variable of a traced program is computed, and whether it depends on what is followed."""
+"""How a variable of a traced program is computed, as something that can be compared, and whether it depends on the
+arguments that are followed."""
 
 AWAY = "_away"
-"""The name of the function that asks whether u is evaluated at the point in question; its first arguments are the two
-points."""
+"""The name of the function of `pdofm.calculus.formal` that compares the point where u is evaluated with the point in
+question: its first two arguments."""
 
 
 def followed(jaxpr: Jaxpr, arguments: Sequence[int]) -> list[Followed]:
-    """The outputs of a traced program, and whether they depend on those arguments other than by asking whether u is
-    evaluated at the point itself, where it is."""
+    """The outputs of a traced program, and whether they depend on those arguments. Comparisons of a point with itself,
+    by the function `AWAY`, do not count."""
     return _run(jaxpr, [(i, i in arguments) for i in range(len(jaxpr.invars))], [])
 
 
 def looks_elsewhere(jaxpr: Jaxpr) -> bool:
-    """Whether u may be evaluated at another point than the one in question: False is a proof."""
-    asked: list[bool] = []
-    _run(jaxpr, [(i, False) for i in range(len(jaxpr.invars))], asked)
-    return not all(asked)
+    """Whether u may be evaluated at another point than the one in question; False is a proof that it is not."""
+    are_here: list[bool] = []
+    _run(jaxpr, [(i, False) for i in range(len(jaxpr.invars))], are_here)
+    return not all(are_here)
 
 
-def _run(jaxpr: Jaxpr, inputs: Sequence[Followed], asked: list[bool]) -> list[Followed]:
-    """Follow a program; `asked` takes note of whether u is evaluated at the point itself. Variables that are computed
-    in the same way are the same: a point in space-time is taken apart and put together again each time."""
+def _run(jaxpr: Jaxpr, inputs: Sequence[Followed], are_here: list[bool]) -> list[Followed]:
+    """Follow a program through its operations, and append to `are_here`, for each evaluation of u, whether it is proved
+    to be at the point in question.
+
+    Variables that are computed in the same way count as the same: a point in space-time is taken apart and put together
+    again for each evaluation.
+    """
     known: dict[int, Followed] = {id(v): each for v, each in zip(jaxpr.invars, inputs, strict=True)}
     known |= {id(variable): (id(variable), False) for variable in jaxpr.constvars}
 
@@ -117,14 +124,14 @@ def _run(jaxpr: Jaxpr, inputs: Sequence[Followed], asked: list[bool]) -> list[Fo
         inner = inner_jaxprs(equation)
         is_here = equation.params.get("name") == AWAY and how[0] == how[1]
         if equation.params.get("name") == AWAY:
-            asked.append(is_here)
+            are_here.append(is_here)
         if is_here:
             found = [(("here",), False)]
         elif equation.primitive.name in CALLS and len(inner) == 1:
-            found = _run(inner[0], given, asked)
+            found = _run(inner[0], given, are_here)
         else:
             if any(AWAY in str(part) for part in inner):
-                asked.append(False)  # inside a loop or a branch: not followed
+                are_here.append(False)  # loops and branches are not followed
             computed = hash((equation.primitive.name, str(equation.params), *how))
             found = [((computed, i), any(d for _, d in given)) for i in range(len(equation.outvars))]
         known |= {id(variable): each for variable, each in zip(equation.outvars, found, strict=True)}

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Points, Vector
+from pdofm._types import Coefficients, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.calculus.terms import Layout
 from pdofm.discrete import direct
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.evaluate import derivatives
 from pdofm.discrete.local import Gradients, Side, entries, local_sides, symbol_at
 from pdofm.discrete.memory import Memory

@@ -1,8 +1,9 @@
-"""Rows by differentiation with respect to the coefficients: for left sides that look at u at other points, too.
+"""Rows by differentiation with respect to the coefficients, for left sides that also evaluate u at other points.
 
-With u(z) = Σ cⱼ φⱼ(z), reverse mode over c and forward mode inside the operators: every derivative of u is a
-contraction of c with the same derivative of all features, so that all entries of a row cost one forward pass of the
-features. It works for every left side, but is compiled for each of them together with each family and size of features.
+With u(z) = Σ cⱼ φⱼ(z), reverse mode is applied over c, and forward mode inside the operators. Every derivative of u is
+a contraction of c with the same derivative of all features, so that all entries of a row cost one forward pass of the
+features. This works for every left side, but each combination of a left side with a family and size of features is
+compiled anew.
 """
 
 from functools import partial
@@ -13,19 +14,17 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import Points, SpaceNormals
+from pdofm._types import Coefficients, Points, SpaceNormals
 from pdofm.calculus.terms import Layout, LeftSide
 from pdofm.features import Features
-from pdofm.numerics.batches import batch_size, batches, padded
-
-Coefficients = Float[np.ndarray, "m C"]
+from pdofm.numerics.batches import batch_size, in_batches, two_sizes
 
 
 def row(
     lhs: LeftSide, layout: Layout, features: Features, coefficients: Array, z: Array, normal: Array
 ) -> tuple[Array, Array]:
-    """The left side (k,) at a point and its derivative (k, C, m) with respect to the coefficients (C, m); the last
-    iterate is held fixed."""
+    """The left side (k,) at a point and its derivative (k, C, m) with respect to the coefficients (C, m), with the last
+    iterate held fixed."""
 
     def left(c: Array) -> tuple[Array, Array]:
         u, last = (layout.fields(lambda y, c=c: features.combine(y, c.T)) for c in (c, jax.lax.stop_gradient(c)))
@@ -55,22 +54,13 @@ def linearise(
     lhs: LeftSide, layout: Layout, features: Features, coefficients: Coefficients, points: Points, normals: SpaceNormals
 ) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n k C m"]]:
     """The left sides at points and their derivatives with respect to the coefficients."""
-    left, gradients = [], []
-    for here, size in batches(len(points), batch_size(8 * coefficients.size)):
-        args = (padded(each[here], size) for each in (points, normals))
-        value, gradient = _rows(lhs, layout, features, jnp.asarray(coefficients.T), *args)
-        left.append(np.asarray(value)[: here.stop - here.start])
-        gradients.append(np.asarray(gradient)[: here.stop - here.start])
-    return np.concatenate(left), np.concatenate(gradients)
+    rows = partial(_rows, lhs, layout, features, jnp.asarray(coefficients.T))
+    return in_batches(rows, (points, normals), two_sizes(batch_size(8 * coefficients.size)))
 
 
 def left_sides(
     lhs: LeftSide, layout: Layout, features: Features, coefficients: Coefficients, points: Points, normals: SpaceNormals
 ) -> Float[np.ndarray, "n k"]:
     """The left sides alone."""
-    parts = []
-    for here, size in batches(len(points), batch_size(8 * coefficients.size)):
-        args = (padded(each[here], size) for each in (points, normals))
-        found = _left(lhs, layout, features, jnp.asarray(coefficients), *args)
-        parts.append(np.asarray(found)[: here.stop - here.start])
-    return np.concatenate(parts)
+    left = partial(_left, lhs, layout, features, jnp.asarray(coefficients))
+    return in_batches(left, (points, normals), two_sizes(batch_size(8 * coefficients.size)))

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pdofm._types import Key
+from pdofm._types import Coefficients, Key
 from pdofm.discrete.assemble import all_left_values, assemble
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block, collocate
 from pdofm.discrete.defaults import default_counts, default_features
-from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
 from pdofm.discrete.local import entries

@@ -1,24 +1,24 @@
-"""Functions of a feature space at points, in chunks that bound the memory."""
+"""Functions of a feature space at points, computed in batches that bound the memory."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Points
+from pdofm._types import Coefficients, Points
 from pdofm.calculus.jets import Index
-from pdofm.discrete.direct import Coefficients
 from pdofm.features import Features
-from pdofm.numerics.batches import slices
+from pdofm.numerics.batches import FEWEST_POINTS, slices
 
-CHUNK_BYTES = 2**22
-"""Size of the derivatives of features that are made at once."""
+EVALUATION_BYTES = 2**22
+"""Bytes of the derivatives of features that are computed at once: enough to make the overhead per batch negligible, and
+little compared with the memory of a machine."""
 
 
 def derivatives(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
-    """The derivatives `which` at points of the function with these coefficients, the lifting included."""
+    """The derivatives `which` at points of the function with these coefficients, including the lifting."""
     out = _expanded(features, coefficients, points, which)
     lifting = features.lifting(points, which, coefficients.shape[1])
     return out if lifting is None else out + lifting
@@ -27,21 +27,27 @@ def derivatives(
 def _expanded(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
+    """The same without the lifting."""
     out = np.empty((len(which), len(points), coefficients.shape[1]))
-    for here in slices(len(points), max(64, CHUNK_BYTES // (8 * features.size * max(len(which), 1)))):
+    for here in slices(len(points), _points_at_once(features, which)):
         out[:, here] = features.expand(points[here], which, coefficients)
     return out
 
 
+def _points_at_once(features: Features, which: Sequence[Index]) -> int:
+    """The number of points whose derivatives of features fill `EVALUATION_BYTES`."""
+    return max(FEWEST_POINTS, EVALUATION_BYTES // (8 * features.size * max(len(which), 1)))
+
+
 def evaluate(features: Features, coefficients: Coefficients, points: Points) -> Float[np.ndarray, "n C"]:
-    """Σ cⱼ φⱼ at points."""
+    """The function with these coefficients at points, including the lifting."""
     return derivatives(features, coefficients, points, [(0,) * features.dim])[0]
 
 
 def evaluate_all(
     features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points
 ) -> Float[np.ndarray, "k n C"]:
-    """Several functions of the space at points, all in one go."""
+    """Several functions of the space at points. The features are evaluated once for all of them."""
     (k, m, components), which = coefficients.shape, [(0,) * features.dim]
     values = _expanded(features, np.moveaxis(coefficients, 0, 1).reshape(m, k * components), points, which)[0]
     lifting = features.lifting(points, which, components)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pdofm._types import Coefficients
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Layout
 from pdofm.discrete import direct
 from pdofm.discrete.collocate import Block, thinned
-from pdofm.discrete.direct import Coefficients
 from pdofm.features import Features
 
 TRIED_POINTS = 256

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Vector
+from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.local import Gradients
 from pdofm.errors import ProblemError
 from pdofm.numerics.lstsq import Folding

@@ -1,4 +1,4 @@
-"""Feature spaces."""
+"""Families of features, wrappers around them, and files."""
 
 from pdofm.features.base import Features, check_count, polynomial_degree
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet

@@ -1,4 +1,4 @@
-"""Activation functions with their derivatives of any order, for NumPy and for JAX arrays."""
+"""Activation functions and their derivatives of any order, for NumPy arrays and for JAX arrays."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -11,7 +11,7 @@ from jax import Array
 
 from pdofm.errors import unknown_name
 from pdofm.features.trigonometry import cos, sin
-from pdofm.numerics.batches import padded, slices
+from pdofm.numerics.batches import in_batches
 
 ACTIVATIONS = {
     "tanh": jnp.tanh,
@@ -20,9 +20,11 @@ ACTIVATIONS = {
     "cos": cos,
 }
 
-POWERS = {"tanh": 1, "tanh3": 3}
+TANH_POWERS = {"tanh": 1, "tanh3": 3}
+"""The activations that are powers of tanh, and their exponents."""
 
-PHASES = {"sin": 0, "cos": 1}
+QUARTER_TURNS = {"sin": 0, "cos": 1}
+"""The activations that are sin(z + k π/2), and their k."""
 
 
 def activation_of(name: str) -> Callable[[Array], Array]:
@@ -32,30 +34,30 @@ def activation_of(name: str) -> Callable[[Array], Array]:
     return ACTIVATIONS[name]
 
 
-def derivatives(name: str, z: Any, orders: Sequence[int]) -> dict[int, Any]:
-    """The derivatives of these orders of an activation function at z, elementwise; order 0 is the function itself."""
-    if name in PHASES:
-        return _trigonometric(z, [(order, (order + PHASES[name]) % 4) for order in orders])
+def activation_derivatives(name: str, z: Any, orders: Sequence[int]) -> dict[int, Any]:
+    """The derivatives of an activation function at z, elementwise, by order; order 0 is the function itself."""
+    if name in QUARTER_TURNS:
+        return _trigonometric(z, [(order, (order + QUARTER_TURNS[name]) % 4) for order in orders])
     t = np.tanh(z) if isinstance(z, np.ndarray) else jnp.tanh(z)
     square = t * t
     found = {}
     for order in orders:
         if order == 0:
-            found[order] = t if POWERS[name] == 1 else t * square
+            found[order] = t if TANH_POWERS[name] == 1 else t * square
             continue
-        lowest, coefficients = _quotient(POWERS[name], order)
+        lowest, coefficients = _quotient(TANH_POWERS[name], order)
         value: Any = coefficients[-1]
         for coefficient in coefficients[-2::-1]:
             value = value * square + coefficient
-        # (1 - t)(1 + t), not 1 - t²: the tails keep their digits.
+        # (1 - t)(1 + t) is accurate where t is close to ±1; 1 - t² would cancel there.
         found[order] = value * (1.0, t, square)[lowest] * ((1 - t) * (1 + t))
     return found
 
 
 @cache
 def _quotient(power: int, order: int) -> tuple[int, tuple[float, ...]]:
-    """The derivative of t^power, t = tanh z, of this order over 1 - t²: t^lowest times a polynomial in t², given by its
-    coefficients. (Each derivative is a polynomial in t, because t′ = 1 - t², and even or odd.)"""
+    """The derivative of that order of t^power, with t = tanh z, divided by 1 - t²: t^lowest times a polynomial in t²,
+    given by its coefficients. (Because t′ = 1 - t², each derivative is an even or an odd polynomial in t.)"""
     t = np.polynomial.Polynomial([0.0, 1.0])
     found = power * t ** (power - 1)
     for _ in range(order - 1):
@@ -66,14 +68,18 @@ def _quotient(power: int, order: int) -> tuple[int, tuple[float, ...]]:
 
 
 def _trigonometric(z: Any, quarters: Sequence[tuple[int, int]]) -> dict[int, Any]:
-    """sin(z + k π/2) for the given k, by order."""
+    """sin(z + k π/2) for each pair (order, k), by order."""
     sine, cosine = (_sines, _cosines) if isinstance(z, np.ndarray) else (sin, cos)
     both = {odd: (cosine if odd else sine)(z) for odd in {quarter % 2 for _, quarter in quarters}}
     return {order: both[quarter % 2] if quarter < 2 else -both[quarter % 2] for order, quarter in quarters}
 
 
-FEW, MANY = 2**13, 2**15
-"""From `FEW` numbers on, those compiled functions are faster than NumPy's; they take `MANY` numbers at once."""
+FEWEST_COMPILED = 2**13
+"""The number of entries from which on the compiled sine and cosine are faster than those of NumPy."""
+
+ENTRIES_PER_CALL = 2**15
+"""Entries per call of the compiled functions. All calls have this size, so that they are compiled once; the arrays (256
+kB each) fit into the cache of a core."""
 
 _COMPILED = {np.sin: jax.jit(sin), np.cos: jax.jit(cos)}
 
@@ -87,10 +93,7 @@ def _cosines(z: np.ndarray) -> np.ndarray:
 
 
 def _elementwise(function: np.ufunc, z: np.ndarray) -> np.ndarray:
-    """Sine or cosine of an array, by a function that is compiled once for all sizes if there are many numbers."""
-    if z.size < FEW:
+    """The sine or the cosine of an array; of a large one by a compiled function."""
+    if z.size < FEWEST_COMPILED:
         return function(z)
-    flat, found = z.reshape(-1), np.empty(z.size)
-    for here in slices(z.size, MANY):
-        found[here] = np.asarray(_COMPILED[function](padded(flat[here], MANY)))[: here.stop - here.start]
-    return found.reshape(z.shape)
+    return in_batches(_COMPILED[function], (z.reshape(-1),), (ENTRIES_PER_CALL,)).reshape(z.shape)

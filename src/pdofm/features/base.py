@@ -1,10 +1,11 @@
-"""What a feature space is: a map from one point to the values of its m features."""
+"""The interface of feature spaces: maps from one point to the values of m features."""
 
 import abc
+import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,51 +14,41 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import FeatureValues, Point, Points, Vector
+from pdofm._types import Coefficients, FeatureValues, Point, Points, Vector
 from pdofm.calculus import operators
 from pdofm.calculus.jets import Index
-from pdofm.calculus.terms import Term
-from pdofm.domain import Domain
 from pdofm.errors import FeaturesError
-from pdofm.numerics.batches import batch_size, batches, padded
+from pdofm.features.box import Corner, HasBox, box_of
+from pdofm.features.declared import Declared
+from pdofm.numerics.batches import batch_size, in_batches, two_sizes
 
 Jets = Float[np.ndarray, "a n m"]
-"""Derivatives of all features at points, one multi-index after the other. In memory the points run fastest, as they do
-in the columns of the least-squares matrix."""
+"""Derivatives of all features at points; the first axis runs over multi-indices. In memory, the points are contiguous,
+as they are in the columns of the least-squares matrix."""
 
-Corner = Float[np.ndarray, " d"] | Float[jax.Array, " d"]
+Family = TypeVar("Family", bound="Features")
 
-
-@runtime_checkable
-class HasBox(Protocol):
-    """Anything with a bounding box: a domain, or other features."""
-
-    @property
-    def lower(self) -> Corner: ...
-    @property
-    def upper(self) -> Corner: ...
+_defined: list[type["Features"]] = []
 
 
-class Features(eqx.Module):
+class Features(Declared):
     """A feature space on a box: ``features(x) -> (m,)`` for one point ``x`` of shape ``(d,)``.
 
-    Subclasses define ``values(y)`` on the reference cube [-1, 1]^d; the affine map from the box to the cube is applied
-    here, once, so that the position and the size of a domain do not matter. In space-time the last coordinate is the
-    time.
+    A family defines ``values(y)`` on the reference cube [-1, 1]^d; the affine map from the box to the cube is applied
+    here, so that the position and the size of a domain do not matter. In space-time the last coordinate is the time. A
+    family that knows its derivatives overrides `jets`; whatever else sets it apart it declares (see `Declared`).
     """
 
     lower: eqx.AbstractVar[Corner]
     upper: eqx.AbstractVar[Corner]
 
-    trained: ClassVar[tuple[str, ...]] = ()
-    """The fields that pretraining changes."""
-
-    tied_to: ClassVar[str] = ""
-    """Why the features cannot be moved to another box, and what to do instead; empty if their own box is all that they
-    know of a domain."""
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if cls.__module__.startswith(f"{__package__}."):
+            _defined.append(cls)
 
     if not TYPE_CHECKING:
-        # Equinox makes a pytree of every method that is looked up. Nothing here passes methods on, and in a small solve
+        # Equinox turns every method that is looked up into a pytree. No method is passed on here, and in a small solve
         # that would take longer than the arithmetic.
         __getattribute__ = object.__getattribute__
 
@@ -73,36 +64,66 @@ class Features(eqx.Module):
 
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
-        """How dispensable each feature is, from 0 to 1, never falling: leading features span a coarser space.
+        """How dispensable each feature is, from 0 to 1, in ascending order: leading features span a coarser space.
 
-        Coarser spaces calibrate the error estimate; features of rank 0 belong to all of them.
+        Coarser spaces calibrate the error estimate. Features of rank 0 belong to all of them.
         """
         return (np.arange(self.size) + 0.5) / self.size
 
-    @property
-    def imposes(self) -> str | None:
-        """The kind of term that every function of the space satisfies by construction, if any."""
+    @abc.abstractmethod
+    def values(self, y: Point) -> FeatureValues:
+        """The features at a point of the reference cube."""
+
+    def mapped(self, x: Point) -> Point:
+        """A point of the box, mapped to the reference cube."""
+        return (x - (self.upper + self.lower) / 2) * (2 / (self.upper - self.lower))
+
+    def __call__(self, x: Point) -> FeatureValues:
+        return self.values(self.mapped(x))
+
+    def combine(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
+        """The C functions with these coefficients at a point, Σ cⱼ φⱼ(x), including the lifting."""
+        return self(x) @ coefficients
+
+    def to_cube(self, points: Points) -> tuple[Points, Vector]:
+        """Points of the box, mapped to the reference cube, and the slope of that map along each axis."""
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        slopes = 2 / (upper - lower)
+        return (points - (upper + lower) / 2) * slopes, slopes
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        """The derivatives `which`, as multi-indices, of all features at points: entry ``[a, i, j]`` is ∂^which[a] φⱼ at
+        point i.
+
+        The default is automatic differentiation, which is compiled for every size of the space.
+        """
+        return differentiated(self, points, which)
+
+    def expand(self, points: Points, which: Sequence[Index], coefficients: Coefficients) -> Float[np.ndarray, "a n C"]:
+        """The derivatives `which` at points of C functions of the space, Σ cⱼ φⱼ, without the lifting."""
+        return self.jets(points, which) @ coefficients
+
+    def lifting(self, points: Points, which: Sequence[Index], components: int) -> Float[np.ndarray, "a n C"] | None:
+        """The derivatives `which` at points of the lifting, a fixed function that is added to every function of the
+        space to satisfy hard conditions; None if there is none."""
         return None
 
     @property
-    def concentration(self) -> float:
-        """How many times more points than elsewhere the features want where they are finest; 1: alike everywhere."""
-        return 1.0
+    def has_scale(self) -> bool:
+        """Whether the frequencies can be multiplied by a factor."""
+        return bool(self.scaled)
 
-    def density(self, points: Points) -> Vector:
-        """How much a collocation point is wanted at each of `points`, in any unit."""
-        return np.ones(len(points))
-
-    def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
-        """Terms that the space itself adds to every problem on `domain`, for instance continuity across interfaces."""
-        return ()
-
-    def rescaled(self, factor: float) -> "Features":
+    def rescaled(self: Family, factor: float) -> Family:
         """The same features with all frequencies multiplied by `factor`."""
-        raise FeaturesError(
-            f"{type(self).__name__} has no scale. Choose among RandomFeatures, TransNet, NetworkFeatures, or a "
-            "partition or concatenation of these."
-        )
+        if not self.has_scale:
+            scalable = sorted(name for name, family in families().items() if family.scaled)
+            raise FeaturesError(
+                f"{type(self).__name__} has no scale. Choose among {', '.join(scalable)}, or a partition or "
+                "concatenation of these."
+            )
+
+        fields = lambda features: [getattr(features, name) for name in self.scaled]
+        return eqx.tree_at(fields, self, [factor * field for field in fields(self)])
 
     def on(self, domain: HasBox) -> "Features":
         """The same features on the box of another domain, through the affine map between the two boxes."""
@@ -116,46 +137,6 @@ class Features(eqx.Module):
             raise FeaturesError(f"{type(self).__name__} is tied to {self.tied_to}.")
         return eqx.tree_at(lambda f: (f.lower, f.upper), self, (lower, upper))
 
-    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
-        """The derivatives `which`, as multi-indices, of all features at points: entry ``[a, i, j]`` is ∂^which[a] φⱼ at
-        point i.
-
-        Families that know their derivatives override this; here they are found by differentiation.
-        """
-        return differentiated(self, points, which)
-
-    def to_cube(self, points: Points) -> tuple[Points, Vector]:
-        """Points of the box in the reference cube, and the slope of that map along each axis."""
-        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
-        slopes = 2 / (upper - lower)
-        return (points - (upper + lower) / 2) * slopes, slopes
-
-    def expand(
-        self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
-    ) -> Float[np.ndarray, "a n C"]:
-        """The derivatives `which` at points of C functions of the space, Σ cⱼ φⱼ without the lifting."""
-        return self.jets(points, which) @ coefficients
-
-    def lifting(self, points: Points, which: Sequence[Index], components: int) -> Float[np.ndarray, "a n C"] | None:
-        """The derivatives of the function that every function of the space contains, for hard conditions; None if there
-        is none."""
-        return None
-
-    def combine(self, x: Point, coefficients: Float[Array, "m C"]) -> Float[Array, " C"]:
-        """The function with these coefficients, Σ cⱼ φⱼ(x), for C components at once."""
-        return self(x) @ coefficients
-
-    @abc.abstractmethod
-    def values(self, y: Point) -> FeatureValues:
-        """The features at a point of the reference cube."""
-
-    def mapped(self, x: Point) -> Point:
-        """A point of the box in the reference cube."""
-        return (x - (self.upper + self.lower) / 2) * (2 / (self.upper - self.lower))
-
-    def __call__(self, x: Point) -> FeatureValues:
-        return self.values(self.mapped(x))
-
 
 class Unmapped(Features):
     """Features in the coordinates of the domain itself: subclasses define ``__call__`` instead of ``values``."""
@@ -168,41 +149,35 @@ class Unmapped(Features):
         """The features at a point of the box."""
 
 
+def families() -> dict[str, type[Features]]:
+    """The families of this package by name: the classes of this room that are not abstract."""
+    return {family.__name__: family for family in _defined if not inspect.isabstract(family)}
+
+
 def differentiated(features: Features, points: Points, which: Sequence[Index]) -> Jets:
-    """The derivatives `which` of features at points, by differentiation."""
-    found = np.empty((len(which), features.size, len(points)))
+    """The derivatives `which` of features at points, by automatic differentiation."""
     if not which:
-        return np.swapaxes(found, 1, 2)
-    for here, size in batches(len(points), batch_size(8 * len(which) * features.size)):
-        values = _differentiated(features, padded(points[here], size), tuple(which))
-        found[:, :, here] = np.asarray(values)[:, :, : here.stop - here.start]
+        return np.empty((0, len(points), features.size))
+    sizes = two_sizes(batch_size(8 * len(which) * features.size))
+    found = in_batches(partial(_differentiated, features, which=tuple(which)), (points,), sizes, axis=-1)
     return np.swapaxes(found, 1, 2)
 
 
 @partial(jax.jit, static_argnames="which")
 def _differentiated(features: Features, points: Array, which: tuple[Index, ...]) -> Array:
-    """The derivatives in the order (a, m, n)."""
+    """The derivatives, of shape (a, m, n)."""
     return jnp.moveaxis(jax.vmap(all_derivatives(features, which))(points), 0, -1)
 
 
 def all_derivatives(function: Callable[[Array], Array], which: Sequence[Index]) -> Callable[[Array], Array]:
-    """The derivatives `which` of a function of one point, stacked, by differentiation."""
+    """The function that returns the derivatives `which` of a function of one point, stacked, by automatic
+    differentiation."""
     axes = [[axis for axis, k in enumerate(index) for _ in range(k)] for index in which]
     return lambda x: jnp.stack([operators.partial(function, *each)(x) for each in axes])
 
 
-def box_of(where: HasBox) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of the box that features are defined on; `where` is a domain or other features."""
-    if not isinstance(where, HasBox) or isinstance(where, str):  # strings have methods lower() and upper()
-        raise FeaturesError(
-            f"Features need a domain (or other features) to take their box from; got {type(where).__name__}. "
-            "Write for instance NetworkFeatures(pf.Box([0, 0], [1, 1]), width=500)."
-        )
-    return np.array(where.lower, dtype=np.float64), np.array(where.upper, dtype=np.float64)
-
-
 def check_count(what: str, value: int, least: int = 1) -> int:
-    """The integer `value`, or an error that names it."""
+    """The integer `value`; an error that names it if it is not an integer of at least `least`."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise FeaturesError(f"{what} must be an integer of at least {least}; got {value!r}.")
     return int(value)
@@ -212,7 +187,7 @@ def check_count(what: str, value: int, least: int = 1) -> int:
 def polynomial_degree(size: int, dim: int) -> float:
     """The (real) total degree k at which the polynomials in `dim` variables have dimension `size`: C(k + d, d) = size.
 
-    It measures how finely that many features can resolve a domain, whatever the dimension.
+    It measures how finely that many features can resolve a domain, independently of the dimension.
     """
     low, high = 0.0, float(max(size, 1))
     for _ in range(60):

@@ -1,9 +1,10 @@
 """Functions that are singular at corners, as solutions of elliptic equations are.
 
-At a corner of inner angle ω the solution of a second-order equation behaves like r^α sin(αθ) and r^α cos(αθ) with α a
-multiple of π/ω (values, or normal derivatives, given on both sides) or of π/2ω (one of each), and, where such a
-multiple is an integer j, like the real and imaginary parts of z^j log z. Times polynomials they make up for lower-order
-terms of the operator and for smooth factors (Grisvard, "Elliptic problems in nonsmooth domains", 1985).
+At a corner of inner angle ω, the solution of a second-order equation behaves like r^α sin(αθ) and r^α cos(αθ). The
+exponents α are the multiples of π/ω if values, or normal derivatives, are given on both sides, and of π/2ω if values
+are given on one side and derivatives on the other. Where α is an integer j, the real and imaginary parts of z^j log z
+take the place of these functions. Multiplied by polynomials, they account for lower-order terms of the operator and for
+smooth factors (Grisvard, "Elliptic problems in nonsmooth domains", 1985).
 """
 
 import math
@@ -21,7 +22,8 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, Jets, Unmapped, box_of, check_count
+from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.box import Corner, box_of
 
 
 class CornerFunctions(Unmapped):
@@ -30,10 +32,10 @@ class CornerFunctions(Unmapped):
 
     Args:
         domain: a plane domain with corners, which are found from its outline.
-        highest: exponents up to this one (times polynomials) are taken; beyond, a smooth basis does as well.
-        degree: of the polynomials that they are multiplied with.
-        convex: at convex corners, too, where the singularities are weaker, such as r² log r at a right angle.
-        mixed: also the exponents for values on one side and derivatives on the other.
+        highest: the largest exponent; a smooth basis resolves functions with larger ones.
+        degree: the degree of the polynomials that the functions are multiplied by.
+        convex: whether to include convex corners, where singularities are weaker, such as r² log r at a right angle.
+        mixed: whether to include the exponents for values on one side and derivatives on the other.
     """
 
     tied_to: ClassVar[str] = "the corners of its domain. Make them anew: CornerFunctions(domain)"
@@ -100,14 +102,14 @@ class CornerFunctions(Unmapped):
         return np.swapaxes(found, 1, 2)
 
     def _groups(self) -> list[tuple[Bool[np.ndarray, " K"], float]]:
-        """The corners of each angle, which have the same functions, with that angle."""
+        """The corners grouped by their angle, which determines their functions."""
         angles = np.round(self.angles, 9)
         return [
             (angles == each, self.angles[int(np.argmax(angles == each))]) for each in dict.fromkeys(angles.tolist())
         ]
 
     def _powers(self) -> list[tuple[int, int]]:
-        """The exponents of the monomials up to the degree."""
+        """The exponents (p, q) of the monomials y₀^p y₁^q up to the degree."""
         return [(p, q) for p, q in pairs(range(self.degree + 1), repeat=2) if p + q <= self.degree]
 
     def _with_factors(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
@@ -117,17 +119,19 @@ class CornerFunctions(Unmapped):
         return (factors[:, None] * self._singular(along, angle)[None, :]).reshape(-1)
 
     def _exponents(self, angle: float) -> Float[np.ndarray, " n"]:
+        """The exponents α at a corner of that angle, up to the highest."""
         first = math.pi / angle / (2 if self.mixed else 1)
         return first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
 
     def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
-        """The singular functions in coordinates along the middle of the angle and across, the cut being outside."""
+        """The singular functions in coordinates along and across the bisector of the angle, so that the branch cut lies
+        outside the domain."""
         exponents = self._exponents(angle)
         whole = jnp.asarray(_is_whole(exponents))
         log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
         size, phase = jnp.exp(exponents * log), exponents * theta
         cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
-        # z^j itself is a polynomial: its product with the logarithm takes its place.
+        # z^j itself is a polynomial; its product with the logarithm takes its place.
         return jnp.concatenate(
             [
                 jnp.where(whole, log * cosine - theta * sine, cosine),
@@ -138,16 +142,20 @@ class CornerFunctions(Unmapped):
     def _singular_jet(
         self, along: Points, turn: Float[np.ndarray, "2 2"], angle: float, which: Sequence[Index]
     ) -> dict[Index, Float[np.ndarray, "1 k n"]]:
-        """The derivatives of the same functions at many points. They are the real and imaginary parts of f(z), z an
-        affine function of x with ∂z/∂x₁ = i ∂z/∂x₀, so that ∂^α f = f^(|α|) z₀^|α| i^α₁ with z₀ = ∂z/∂x₀."""
+        """The derivatives `which` of the same functions at points.
+
+        The functions are the real and imaginary parts of f(z), where z is an affine function of x with ∂z/∂x₁ = i z₀
+        and z₀ = ∂z/∂x₀. Therefore ∂^α f = f^(|α|) z₀^|α| i^α₁.
+        """
         exponents = self._exponents(angle)
         z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
         with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
             log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
             first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
-            values = np.cumprod(np.repeat(first[None], len(exponents), axis=0), axis=0)  # the exponents are multiples
+            # All exponents are multiples of the first.
+            values = np.cumprod(np.repeat(first[None], len(exponents), axis=0), axis=0)
             derivatives = []
-            # The derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
+            # The k-th derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
             p, q = np.ones(len(exponents)), np.zeros(len(exponents))
             for order in range(highest_order(which) + 1):
                 factor = np.where(_is_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
@@ -162,13 +170,14 @@ class CornerFunctions(Unmapped):
 
 
 def _is_whole(exponents: Vector) -> Bool[np.ndarray, " k"]:
+    """Which exponents are integers, up to rounding."""
     return np.abs(exponents - np.round(exponents)) < 1e-9
 
 
 def _monomials(
     along: Points, turn: Float[np.ndarray, "2 2"], powers: Sequence[tuple[int, int]], which: Sequence[Index]
 ) -> dict[Index, Float[np.ndarray, "f 1 n"]]:
-    """The derivatives of y₀^p y₁^q with respect to x, where y = `along` is an affine function of x of matrix `turn`."""
+    """The derivatives of y₀^p y₁^q with respect to x, where y = `along` is affine in x with matrix `turn`."""
     ones = np.ones(len(along))
     coordinates = [{(0, 0): along[:, r], (1, 0): turn[r, 0] * ones, (0, 1): turn[r, 1] * ones} for r in range(2)]
     known: dict[tuple[int, int], dict[Index, Vector]] = {(0, 0): {(0, 0): ones}}

@@ -1,4 +1,4 @@
-"""Continuity across the interfaces between the cells of a grid, which have features of their own."""
+"""Continuity across the interfaces between the cells of a grid, each of which has its own features."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,8 +14,9 @@ from pdofm.domain import Domain, Part, Piece, trim
 
 
 def interface_terms(lower: Vector, upper: Vector, grid: tuple[int, ...], domain: Domain) -> tuple[Term, ...]:
-    """Continuity of value and normal derivative across the faces of cells inside a domain, one term per axis."""
-    # Each side of a face is reached by a shift of a few rounding units, which decides the cell and moves nothing else.
+    """Continuity of the value and of the normal derivative across the faces of cells inside a domain, one term per
+    axis."""
+    # A shift by a few units of rounding selects the cell on one side of a face, and has no other effect.
     shift = 8 * float(np.finfo(float).eps) * float(np.max(np.abs([lower, upper])))
     terms = []
     for axis in range(len(grid)):
@@ -30,7 +31,7 @@ def interface_terms(lower: Vector, upper: Vector, grid: tuple[int, ...], domain:
 
 @dataclass(frozen=True)
 class _ValueAndSlope:
-    """All components and their derivatives along an axis."""
+    """The left side of continuity: all components and their derivatives along an axis."""
 
     is_linear: ClassVar[bool] = True
 
@@ -45,7 +46,7 @@ class _ValueAndSlope:
 
 
 def _planes(lower: Vector, upper: Vector, grid: tuple[int, ...], axis: int) -> list[Piece]:
-    """The planes between the cells of the grid across an axis."""
+    """The planes between the cells of the grid that are normal to an axis."""
     sides = np.delete(upper - lower, axis)
 
     def plane(i: int) -> Piece:

@@ -1,8 +1,7 @@
-"""Features in files: one safetensors file with a readable header, which runs no code when it is read.
+"""Features in files: safetensors with a readable header. Reading one runs no code.
 
-The header holds a JSON tree of families and settings; arrays are stored by their path in that tree
-(``parts.0.first_bias``). Nothing but families of this package, with the fields that they declare, can come out of a
-file.
+The header holds a JSON tree of families and settings; arrays are stored under their path in that tree
+(``parts.0.first_bias``). A file can only describe families of this package, with exactly the fields that they have.
 """
 
 import json
@@ -16,41 +15,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from pdofm.errors import FeaturesError, PdofmError
-from pdofm.features.base import Features
-from pdofm.features.compose import Concatenate, Functions, HardDirichlet
-from pdofm.features.corner import CornerFunctions
-from pdofm.features.network import NetworkFeatures
-from pdofm.features.partition import PartitionOfUnity
-from pdofm.features.random import RandomFeatures
-from pdofm.features.spectral import Chebyshev, Fourier
-from pdofm.features.stretched import StretchedPolynomials
-from pdofm.features.transnet import TransNet
+from pdofm.features.base import Features, families
 
 FORMAT = "pdofm-features-1"
+"""The format, by which `load` recognises a file of `save`; a change that older versions cannot read increases the
+number."""
 
 SHIPPED = Path(__file__).parent.parent / "data"
+"""The folder of the trained features that come with the package."""
 
 PRECISIONS = (np.float16, np.float32, np.float64)
-
-FAMILIES: dict[str, type[Features]] = {
-    family.__name__: family
-    for family in (
-        *(NetworkFeatures, RandomFeatures, TransNet, Chebyshev, Fourier),
-        *(PartitionOfUnity, Concatenate, CornerFunctions, HardDirichlet, StretchedPolynomials),
-    )
-}
+"""The precisions that arrays are stored in, in ascending order."""
 
 
 def save(path: str | PathLike, features: Features) -> None:
-    """Write features to a safetensors file; `load` gives back bit-identical ones, equal features give equal files."""
+    """Write features to a safetensors file, from which `load` restores them bit by bit. Equal features give equal
+    files."""
     from safetensors.numpy import save as serialise
 
     from pdofm.version import __version__
 
     if not isinstance(features, Features):
         hint = (
-            "Save its .features, and its .coefficients with numpy.save: jax.vmap(features)(points) @ coefficients are "
-            "its values."
+            "Save its .features, and its .coefficients with numpy.save: its values at points are "
+            "jax.vmap(features)(points) @ coefficients."
             if isinstance(getattr(features, "features", None), Features)
             else ""
         )
@@ -72,12 +60,11 @@ def save(path: str | PathLike, features: Features) -> None:
     }
     partial = target.with_name(target.name + ".part")
     partial.write_bytes(_in_order(serialise(arrays, metadata=header)))
-    partial.replace(target)  # a killed writer leaves the old file, not half of a new one
+    partial.replace(target)  # an interrupted save leaves the old file intact
 
 
 def _in_order(file: bytes) -> bytes:
-    """The safetensors file with its metadata sorted: they are written in any order, but equal features shall give equal
-    files."""
+    """A safetensors file with sorted metadata. The library writes them in any order."""
     start = 8 + int.from_bytes(file[:8], "little")
     header = json.loads(file[8:start])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
@@ -92,10 +79,10 @@ def shipped() -> list[str]:
 
 
 def load(path: str | PathLike) -> Features:
-    """Read features from a file that `save` wrote, or those of a name that come with the package.
+    """Read features from a file that `save` wrote, or by name from those that come with the package.
 
     ``load("poisson-2d")`` and ``load("poisson-3d")`` are 500 features each, trained for many solutions of Poisson's
-    equation; they live on the box [-1, 1]^d, ``load(…).on(domain)`` moves them to the box of a domain.
+    equation. They are defined on the box [-1, 1]^d; ``load(…).on(domain)`` moves them to the box of a domain.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -121,26 +108,23 @@ def load(path: str | PathLike) -> Features:
             f"{header.get('format')!r}). Give a file that pdofm.save wrote."
         )
     try:
-        found = _rebuild(json.loads(header["tree"]), "", arrays)
+        found = _rebuild(json.loads(header["tree"]), arrays)
         if not isinstance(found, Features) or str(found.size) != header["size"]:
             raise ValueError("the header and the arrays disagree")
-        jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # shapes fit together
+        jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # fails if shapes do not fit together
         return found
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, PdofmError) as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
 
 
 def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
-    """A JSON tree of a value; arrays go to `arrays` under their path."""
+    """A JSON tree of a value. Its arrays are added to `arrays`, under their path."""
     if isinstance(value, Features):
         family = type(value).__name__
-        if family not in FAMILIES:
-            hint = (
-                "Functions are code, which a file must not run: save the other parts and join them again after loading."
-                if isinstance(value, Functions)
-                else "Save features of the families of this package."
-            )
-            raise FeaturesError(f"{family} cannot be saved. {hint}")
+        if families().get(family) is not type(value):
+            raise FeaturesError(f"{family} cannot be saved. Save features of the families of this package.")
+        if value.unsaved:
+            raise FeaturesError(f"{family} cannot be saved. {value.unsaved}")
         inside = {f.name: _describe(getattr(value, f.name), f"{path}{f.name}.", arrays) for f in fields(value)}
         return {"family": family, "fields": inside}
     if isinstance(value, tuple):
@@ -158,7 +142,7 @@ def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _smallest(array: np.ndarray) -> np.ndarray:
-    """The array in the least precision that holds its numbers exactly: weights that were rounded take less space."""
+    """The array in the lowest precision that represents it exactly; weights that were rounded then take less space."""
     if array.dtype == np.float64:
         with np.errstate(over="ignore"):
             for precision in PRECISIONS:
@@ -167,20 +151,21 @@ def _smallest(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _rebuild(tree: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+def _rebuild(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value that `_describe` described."""
     if "family" in tree:
-        if tree["family"] not in FAMILIES:
+        family = families().get(tree["family"])
+        if family is None or family.unsaved:
             raise ValueError(f"unknown family {tree['family']!r}")
-        family = FAMILIES[tree["family"]]
         declared = [f.name for f in fields(family)]
         if sorted(declared) != sorted(tree["fields"]):
             raise ValueError(f"{family.__name__} has the fields {declared}, the file has {sorted(tree['fields'])}")
         features = object.__new__(family)
         for name in declared:
-            object.__setattr__(features, name, _rebuild(tree["fields"][name], f"{path}{name}.", arrays))
+            object.__setattr__(features, name, _rebuild(tree["fields"][name], arrays))
         return features
     if "tuple" in tree:
-        return tuple(_rebuild(item, f"{path}{i}.", arrays) for i, item in enumerate(tree["tuple"]))
+        return tuple(_rebuild(item, arrays) for item in tree["tuple"])
     if "array" in tree:
         array = arrays[tree["array"]]
         if array.dtype not in (*PRECISIONS, np.int64) or not np.isfinite(array).all():

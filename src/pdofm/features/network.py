@@ -12,25 +12,29 @@ from jaxtyping import Array, Float
 
 from pdofm._types import FeatureValues, Key, Point, Points
 from pdofm.calculus.jets import Index, Jet, closure, composition, highest_order, unit
-from pdofm.errors import unknown_name
-from pdofm.features.activations import activation_of, derivatives
-from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count, polynomial_degree
-from pdofm.numerics.batches import batch_size, batches, padded
+from pdofm.features.activations import activation_derivatives, activation_of
+from pdofm.features.base import Features, Jets, check_count, polynomial_degree
+from pdofm.features.box import Corner, HasBox, box_of
+from pdofm.features.initialisation import check_choices
+from pdofm.numerics.batches import FEWEST_POINTS, batch_size, in_batches, two_sizes
 from pdofm.numerics.sampling import generator
 
 COLUMNS = 1024
-"""Columns that a product of matrices needs at least to be fast: the points of a batch times the entries of the jet."""
+"""Columns that a product of matrices should have to be fast. The entries of the jet at all points of a batch are the
+columns of one product, so that short jets need more points."""
 
-INITIALISATIONS = ("default", "xavier", "kaiming", "uniform")
+MOST_POINTS_FOR_COLUMNS = 256
+"""The largest batch that is chosen for the sake of `COLUMNS`: more points would not fit into the cache."""
 
 
 def resolving_scale(size: int, dim: int, activation: str = "sin") -> float:
-    """The first-layer scale at which a residual network of that width and depth two just uses all of its features.
+    """The smallest first-layer scale at which the features of a residual network of that width and of depth two are
+    numerically independent.
 
-    Too small a scale makes the features numerically dependent (the rank stays below m), too large a scale makes them
-    rough. In both cases digits are lost, and the best scale is where the numerical rank reaches m. Measured on the unit
-    cube in one, two and three dimensions, that point depends only on the degree k of the polynomials of the same
-    dimension: s ≈ 4.4 (k / 99)^1.43 for sines and cosines, s ≈ 2 (k / 99)^1.7 for tanh and tanh³.
+    A smaller scale makes the features numerically dependent (the rank stays below m), a larger one makes them rough.
+    Both lose digits; the best scale is where the numerical rank reaches m. Measured on the unit cube in one, two and
+    three dimensions, it depends only on the degree k at which the polynomials have dimension m: s ≈ 4.4 (k / 99)^1.43
+    for sines and cosines, s ≈ 2 (k / 99)^1.7 for tanh and tanh³.
     """
     at_99, power = (4.4, 1.43) if activation in ("sin", "cos") else (2.0, 1.7)
     return at_99 * (polynomial_degree(size, dim) / 99.0) ** power
@@ -39,23 +43,24 @@ def resolving_scale(size: int, dim: int, activation: str = "sin") -> float:
 class NetworkFeatures(Features):
     """The m = `width` units of the last hidden layer of a network.
 
-    With ``residual=True`` (default) h ← W₀x + b₀, then `depth` times h ← σ(W h + b) + h; with ``residual=False`` a
-    plain fully connected network, h ← σ(W h + b) in each of its `depth` hidden layers, the first of them acting on x.
+    With ``residual=True`` (default), h ← W₀x + b₀ and then `depth` times h ← σ(W h + b) + h. With ``residual=False``, a
+    plain fully connected network: h ← σ(W h + b) in each of its `depth` hidden layers, the first of which acts on x.
 
     Initialisations:
 
     - ``"default"``: W₀ ~ N(0, scale²) and b₀ such that the zero line of each unit passes through a random point of the
-      box; hidden weights N(0, 1/width), hidden biases N(0, 0.2²). `scale` defaults to `resolving_scale`. Untrained
-      features of this kind solve to many digits, and with the default activation, the sine, to one or two more than
-      with tanh³ (the paper's): a residual network of sines is an entire function, that of tanh has poles near the box.
+      box; hidden weights N(0, 1/width), hidden biases N(0, 0.2²). `scale` defaults to `resolving_scale`. Such features
+      solve to many digits without training. The default activation, the sine, gains one or two digits over tanh³ (the
+      paper's): a residual network of sines is an entire function, whereas one of tanh has poles near the box.
     - ``"xavier"``, ``"kaiming"``: normal weights of variance 2/(in + out) and 2/in, zero biases. With zero biases every
       feature of a residual network is an odd function about the centre of the box: train before solving.
     - ``"uniform"``: weights and biases U(-1, 1) in the first layer, U(-1, 1)/√width in the others.
 
-    `scale` multiplies the first layer of the last three (1 if omitted).
+    In the last three, `scale` multiplies the first layer (1 if omitted).
     """
 
     trained: ClassVar[tuple[str, ...]] = ("first", "first_bias", "hidden", "hidden_bias")
+    scaled: ClassVar[tuple[str, ...]] = ("first", "first_bias")
 
     first: Float[Array, "m d"]
     first_bias: Float[Array, " m"]
@@ -78,9 +83,7 @@ class NetworkFeatures(Features):
         initialisation: str = "default",
         scale: float | None = None,
     ):
-        activation_of(activation)
-        if initialisation not in INITIALISATIONS:
-            raise unknown_name("initialisation", initialisation, INITIALISATIONS)
+        check_choices(activation, initialisation)
         self.lower, self.upper = box_of(domain)
         m, d = check_count("width", width), self.dim
         blocks = check_count("depth", depth) - (0 if residual else 1)
@@ -111,14 +114,10 @@ class NetworkFeatures(Features):
     def size(self) -> int:
         return self.first.shape[0]
 
-    def rescaled(self, factor: float) -> "NetworkFeatures":
-        first, bias = factor * self.first, factor * self.first_bias
-        return eqx.tree_at(lambda f: (f.first, f.first_bias), self, (first, bias))
-
     def values(self, y: Point) -> FeatureValues:
         sigma = activation_of(self.activation)
-        # Points times weights, not weights times points: over many points nothing is transposed, and the compiler sees
-        # that products which several derivatives need are the same.
+        # Points times weights, rather than weights times points: a batch of points is not transposed, and the compiler
+        # recognises the products that several derivatives share.
         h = y @ self.first.T + self.first_bias
         if not self.residual:
             h = sigma(h)
@@ -128,31 +127,21 @@ class NetworkFeatures(Features):
         return h
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
-        found = np.empty((len(which), self.size, len(points)))
         below = len(closure(tuple(which)))
         if below == 0:
-            return np.swapaxes(found, 1, 2)
+            return np.empty((0, len(points), self.size))
         on_cube, slopes = self.to_cube(points)
         hidden, hidden_bias = (jax.device_put(tuple(np.asarray(each))) for each in (self.hidden, self.hidden_bias))
-        fewest = min(256, 2 ** (COLUMNS // below).bit_length())
-        computed: list[tuple[slice, Array]] = []
-        for here, size in batches(len(points), max(fewest, batch_size(8 * below * self.size))):
-            values = _forward(
-                *(self.first, self.first_bias, hidden, hidden_bias, padded(on_cube[here], size), slopes),
-                which=tuple(which),
-                activation=self.activation,
-                residual=self.residual,
-            )
-            computed.append((here, values))
-            if len(computed) > 1:  # while this batch is computed, the one before is copied
-                _store(found, *computed.pop(0))
-        for here, values in computed:
-            _store(found, here, values)
-        return np.swapaxes(found, 1, 2)
-
-
-def _store(found: Float[np.ndarray, "a m n"], here: slice, values: Float[Array, "a m size"]) -> None:
-    found[:, :, here] = np.asarray(values)[:, :, : here.stop - here.start]
+        least = max(FEWEST_POINTS, min(MOST_POINTS_FOR_COLUMNS, 2 ** (COLUMNS // below).bit_length()))
+        forward = partial(
+            _forward,
+            *(self.first, self.first_bias, hidden, hidden_bias, slopes),
+            which=tuple(which),
+            activation=self.activation,
+            residual=self.residual,
+        )
+        sizes = two_sizes(batch_size(8 * below * self.size, least))
+        return np.swapaxes(in_batches(forward, (on_cube,), sizes, axis=-1), 1, 2)
 
 
 @partial(jax.jit, static_argnames=("which", "activation", "residual"))
@@ -161,23 +150,24 @@ def _forward(
     first_bias: Float[Array, " m"],
     hidden: tuple[Float[Array, "m m"], ...],
     hidden_bias: tuple[Float[Array, " m"], ...],
-    points: Float[Array, "n d"],
     slopes: Float[Array, " d"],
+    points: Float[Array, "n d"],
     *,
     which: tuple[Index, ...],
     activation: str,
     residual: bool,
 ) -> Float[Array, "a m n"]:
-    """The derivatives `which` of the last hidden layer at points of the cube, in coordinates xᵢ with dyᵢ/dxᵢ = slopes.
+    """The derivatives `which` of the last hidden layer at points y of the cube, with respect to coordinates xᵢ with
+    dyᵢ/dxᵢ = slopeᵢ.
 
-    A jet passes through the layers. Its entries have shape (m, n), or (m, 1) if they are the same at all points; those
-    that are zero are missing.
+    The jet of a layer is computed from that of the layer before. Its entries have shape (m, n), or (m, 1) if they are
+    the same at all points; those that are zero are missing.
     """
     (n, dim), needed = points.shape, closure(which)
     value, orders = (0,) * dim, range(highest_order(which) + 1)
 
     def activated(inner: Jet) -> dict[Index, Array]:
-        sigma = derivatives(activation, inner[value], orders)
+        sigma = activation_derivatives(activation, inner[value], orders)
         return composition([sigma[order] for order in orders], inner, needed)
 
     jet = {value: first @ points.T + first_bias[:, None]}
@@ -194,7 +184,7 @@ def _forward(
 
 
 def _times(weight: Float[Array, "m m"], jet: Jet, n: int) -> dict[Index, Array]:
-    """A matrix times all entries of a jet: those that differ from point to point side by side, in one product."""
+    """A matrix times all entries of a jet. The entries that differ between points are multiplied in one product."""
     many = [index for index, entry in jet.items() if entry.shape[1] == n]
     side_by_side = jnp.stack([jet[index] for index in many], axis=1)
     product = (weight @ side_by_side.reshape(len(weight), -1)).reshape(side_by_side.shape)

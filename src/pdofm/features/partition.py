@@ -23,7 +23,8 @@ from pdofm.calculus.jets import Index, closure, product
 from pdofm.calculus.terms import Term
 from pdofm.domain import Box, Domain
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, Jets, Unmapped, box_of
+from pdofm.features.base import Features, Jets
+from pdofm.features.box import Corner, box_of
 from pdofm.features.interfaces import interface_terms
 from pdofm.features.windows import (
     OVERLAP,
@@ -38,42 +39,49 @@ from pdofm.features.windows import (
     strides,
     window_jets,
 )
+from pdofm.features.wrapper import Wrapper
 from pdofm.numerics.sampling import generator, unit_points
 
 Inner = Callable[[Box, int], Features]
 """Builds the features of one subdomain from its box and a seed: ``lambda box, key: RandomFeatures(box, 100,
 key=key)``."""
 
-SIMILAR = 4.0
-"""Up to this ratio of the mean volume of the subdomains to the smallest, even points are worth more than as many in
-each of them."""
+SIMILAR_VOLUMES = 4.0
+"""The largest ratio of the mean volume of the subdomains to the smallest at which collocation points stay uniform.
+Evenly spread points are then more accurate than equally many points in each subdomain."""
+
+ELSEWHERE = 0.05
+"""The density of collocation points where there is no subdomain, relative to that in a subdomain of mean volume."""
+
+COVER_POINTS = 4096
+"""Points of the domain by which the constructor judges which subdomains meet it, and whether they cover it."""
 
 
-class PartitionOfUnity(Unmapped):
+class PartitionOfUnity(Wrapper):
     """Local features on overlapping subdomains.
 
     Args:
         inner: builds the features of one subdomain from its box and a seed; all must have the same family and size.
-        domain: where to solve. Subdomains without points of it are dropped, with their features.
+        domain: where to solve. Subdomains that contain no points of it are dropped, with their features.
         subdomains: number of equal subdomains per axis; or give `centers` (P, d) and `radii` (P,) or (P, d).
         window: "b", overlapping windows, divided by their sum; "smooth", the same for equations of higher order; or
-            "a", indicators of a grid of subdomains, with rows that make value and normal derivative continuous across
-            the interfaces (for equations up to second order).
-        normalise: False leaves windows undivided, with outer ones that do not fall off at the edge of the grid.
+            "a", indicators of a grid of subdomains, with rows that make the value and the normal derivative continuous
+            across the interfaces (for equations up to second order).
+        normalise: if False, windows are not divided by their sum; those at the edge of the grid then stay 1 up to it.
         key: seed.
 
-    Only the windows that reach a point are evaluated there (at most 2^d of a grid). Where subdomains differ much,
-    each asks for as many collocation points as the others, however small it is.
+    Only the windows that reach a point are evaluated there (at most 2^d on a grid). If the subdomains differ much in
+    volume, each of them asks for the same number of collocation points.
     """
 
     tied_to: ClassVar[str] = "its subdomains. Make the partition anew on the other domain"
 
-    local: Features  # all subdomains stacked: a leading axis on every array
+    local: Features  # of all subdomains, stacked: every array has a leading axis
     centers: Float[Array | np.ndarray, "P d"]
     radii: Float[Array | np.ndarray, "P d"]
     lower: Corner
     upper: Corner
-    table: Int[Array | np.ndarray, " cells"] | None  # number of the subdomain in each cell, -1 where dropped
+    table: Int[Array | np.ndarray, " cells"] | None  # the number of the subdomain in each cell; -1 where it was dropped
     grid: tuple[int, ...] | None = eqx.field(static=True)
     window: str = eqx.field(static=True)
     normalise: bool = eqx.field(static=True)
@@ -131,7 +139,8 @@ class PartitionOfUnity(Unmapped):
 
     @property
     def _one(self) -> Features:
-        # A slice of a JAX array would be compiled.
+        """The features of the first subdomain."""
+        # NumPy, because a slice of a JAX array would be compiled.
         return jax.tree.map(lambda leaf: (leaf if isinstance(leaf, Tracer) else np.asarray(leaf))[0], self.local)
 
     @property
@@ -143,24 +152,30 @@ class PartitionOfUnity(Unmapped):
         return np.repeat(self._one.ranks, self.count)
 
     @property
+    def wrapped(self) -> tuple[Features, ...]:
+        return (self.local,)
+
+    @property
+    def imposes(self) -> str | None:
+        """Nothing: a window does not keep what its features satisfy on the boundary of their subdomain."""
+        return None
+
+    @property
     def concentration(self) -> float:
         volumes = np.prod(np.asarray(self.radii), axis=1)
         found = float(volumes.mean() / volumes.min())
-        return found if found > SIMILAR else 1.0
+        return found if found > SIMILAR_VOLUMES else 1.0
 
     def density(self, points: Points) -> Vector:
-        """The same number of points in each subdomain, and a few where there is none."""
-        found = np.full(len(points), 0.05 / float(np.prod(np.asarray(self.radii), axis=1).mean()))
+        """The same number of points in each subdomain, and a few where there is no subdomain."""
+        found = np.full(len(points), ELSEWHERE / float(np.prod(np.asarray(self.radii), axis=1).mean()))
         for center, radius in zip(np.asarray(self.centers), np.asarray(self.radii), strict=True):
-            # A point on the boundary of the domain must not be lost to rounding.
+            # The margin keeps points on the boundary of the domain inside, in spite of rounding.
             found += (np.abs(points - center) <= (1 + 1e-9) * radius).all(axis=1) / np.prod(radius)
         return found
 
-    def rescaled(self, factor: float) -> "PartitionOfUnity":
-        return eqx.tree_at(lambda f: f.local, self, jax.vmap(lambda local: local.rescaled(factor))(self.local))
-
     def extra_terms(self, domain: Domain) -> tuple[Term, ...]:
-        """Continuity of value and normal derivative across the interfaces of window a."""
+        """Continuity of the value and of the normal derivative across the interfaces of window "a"."""
         if self.window != "a" or self.grid is None:
             return ()
         return interface_terms(np.asarray(self.lower), np.asarray(self.upper), self.grid, domain)
@@ -169,8 +184,8 @@ class PartitionOfUnity(Unmapped):
         which, weights = self.windows(x)
         chosen = jax.tree.map(lambda leaf: jnp.asarray(leaf)[which], self.local)
         local = weights[:, None] * jax.vmap(lambda features: features(x))(chosen)
-        # A product with indicators puts them in their places (XLA does not vectorise a scatter). Features of all
-        # subdomains alternate, so that leading ones span a coarser space in each of them.
+        # A product with indicators puts the values in their places, because XLA does not vectorise a scatter. The
+        # features of the subdomains alternate, so that leading ones span a coarser space in each subdomain.
         places = (which[:, None] == jnp.arange(self.count, dtype=which.dtype)[None, :]).astype(local.dtype)
         return (local.T @ places).reshape(-1)
 
@@ -203,8 +218,8 @@ class PartitionOfUnity(Unmapped):
     def _pieces(
         self, points: Points, reached: Reached, which: Sequence[Index]
     ) -> Iterator[tuple[int, Int[np.ndarray, " p"], Features, tuple[Index, ...], dict[Index, Vector]]]:
-        """Each subdomain that has points: its number, the numbers of its points, its features, the derivatives of these
-        that are needed, and the derivatives of its window."""
+        """For each subdomain that has points: its number, the numbers of its points, its features, the derivatives of
+        these that are needed, and the derivatives of its window."""
         if self.window == "a":
             below, windows = tuple(which), {(0,) * self.dim: np.ones(len(reached.points))}
         else:
@@ -219,6 +234,7 @@ class PartitionOfUnity(Unmapped):
                 yield k, reached.points[here], local, below, {index: each[here] for index, each in windows.items()}
 
     def _reached(self, points: Points) -> Reached:
+        """Which windows reach which points."""
         if self.grid is None:
             return reached_by_centers(points, np.asarray(self.centers), np.asarray(self.radii))
         return reached_on_grid(
@@ -231,13 +247,13 @@ class PartitionOfUnity(Unmapped):
         )
 
     def _undefined(self, points: Points, reached: Reached) -> Mask:
-        """Points that no window reaches, so that there is no sum to divide by."""
+        """Which points no window reaches, so that there is no sum to divide by."""
         if self.window == "a" or not self.normalise:
             return np.zeros(len(points), dtype=bool)
         return np.bincount(reached.points, minlength=len(points)) == 0
 
     def windows(self, x: Point) -> tuple[Int[Array, " k"], Float[Array, " k"]]:
-        """The subdomains whose windows may reach a point, and the values of their windows there, which sum to 1."""
+        """The subdomains whose windows may reach a point, and the values of these windows there, which sum to 1."""
         if self.grid is None:
             weights = jnp.prod(WINDOWS[self.window]((x[None, :] - self.centers) / self.radii), axis=1)
             which = jax.lax.top_k(jax.lax.stop_gradient(weights), self.reach)[1]
@@ -249,6 +265,7 @@ class PartitionOfUnity(Unmapped):
         return which, weights
 
     def _on_grid(self, x: Point) -> tuple[Array, Array]:
+        """The same for a grid, without normalisation."""
         cells = jnp.asarray(np.array(self.grid), dtype=x.dtype)
         at = (x - self.lower) / (self.upper - self.lower) * cells
         home = jnp.clip(jnp.floor(jax.lax.stop_gradient(at)), 0, cells - 1)
@@ -262,19 +279,19 @@ class PartitionOfUnity(Unmapped):
             kept = valid & (number >= 0)
             local = 2 * (at - cell) - 1
             each = WINDOWS[self.window](local)
-            if not self.normalise:  # the outer halves of outer windows do not fall off
+            if not self.normalise:  # windows at the edge of the grid stay 1 up to it
                 outer = ((cell == 0) & (local < 0)) | ((cell == cells - 1) & (local > 0))
                 each = jnp.where(outer, 1.0, each)
             weight = jnp.where(kept, jnp.prod(each), 0.0)
-            if self.window == "a":  # the cell itself; at the edge of a cell that was dropped, its neighbour
+            if self.window == "a":  # the cell of the point; if that was dropped, its neighbour
                 weight = jnp.where(sum(weights, jnp.zeros_like(weight)) > 0, 0.0, weight)
             found.append(jnp.where(kept, number, 0))
             weights.append(weight)
         return jnp.stack(found), jnp.stack(weights)
 
     def _used(self, domain: Domain) -> np.ndarray:
-        """Which subdomains contain points of the domain: of many all over it, or of some in the subdomain itself."""
-        points = domain.sample(max(4096, 64 * len(self.centers)), key=0)
+        """Which subdomains contain points of the domain, among points of the whole domain and of the subdomain."""
+        points = domain.sample(max(COVER_POINTS, 64 * len(self.centers)), key=0)
         unit = 2 * unit_points(64, self.dim, "sobol", np.random.default_rng(0)) - 1
         return np.array(
             [
@@ -285,21 +302,22 @@ class PartitionOfUnity(Unmapped):
         )
 
     def _check(self, domain: Domain) -> None:
+        """Raise if the local features impose conditions, or if the windows do not cover the domain."""
         if self._one.imposes == "value":
-            raise FeaturesError("Local features cannot impose conditions: wrap the partition in HardDirichlet instead.")
+            raise FeaturesError("Local features cannot impose conditions. Wrap the partition in HardDirichlet instead.")
         if self.grid is None:
-            points = domain.sample(4096)
+            points = domain.sample(COVER_POINTS)
             near = np.abs(points[:, None] - self.centers[None]) < OVERLAP * self.radii[None]
             bare = np.count_nonzero(near.all(axis=2), axis=1) == 0
             if bare.any():
                 raise FeaturesError(
-                    f"The windows do not cover the domain, for instance not {points[bare][0].tolist()}. "
+                    f"The windows do not cover the domain, for instance not the point {points[bare][0].tolist()}. "
                     "Use larger radii or more centers."
                 )
 
 
 def _stacked(built: list[Features]) -> Features:
-    """Features of all subdomains as one, with a leading axis on every array."""
+    """The features of all subdomains as one, with a leading axis on every array."""
     structures = {jax.tree.structure(features) for features in built}
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(features)) for features in built}
     if len(structures) > 1 or len(shapes) > 1:

@@ -1,4 +1,4 @@
-"""Polynomials and trigonometric functions: the classical spaces, as comparators and for smooth solutions."""
+"""Polynomials and trigonometric functions: the classical spaces for smooth solutions."""
 
 import functools
 import math
@@ -16,13 +16,14 @@ from jaxtyping import Complex, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
+from pdofm.features.base import Features, Jets, check_count
+from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.trigonometry import cos, sin
 
 
 @lru_cache(maxsize=64)
 def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") -> Int[np.ndarray, "m d"]:
-    """Multi-indices k with Σ wᵢ kᵢ ("total") or max wᵢ kᵢ ("tensor") at most `budget`, the smallest first, so that
+    """Multi-indices k with Σ wᵢ kᵢ ("total") or max wᵢ kᵢ ("tensor") at most `budget`, in ascending order, so that
     leading ones span a coarser space."""
     if kind not in ("total", "tensor"):
         raise unknown_name("kind of degree", kind, ("total", "tensor"))
@@ -32,7 +33,7 @@ def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") ->
         return sum(each) if kind == "total" else max(each)
 
     found: list[tuple[int, ...]] = [()]
-    for weight in weights:  # axis by axis, so that nothing above the budget is ever listed
+    for weight in weights:  # axis by axis, so that no index above the budget is ever listed
         found = [
             (*head, k)
             for head in found
@@ -42,7 +43,7 @@ def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") ->
 
 
 def _indices(dim: int, degree: int | tuple[int, ...], kind: str) -> Int[np.ndarray, "m d"]:
-    """Multi-indices up to a degree; with a degree per axis, those with Σ kᵢ / degreeᵢ ≤ 1."""
+    """Multi-indices up to a degree; if it is given per axis, those with Σ kᵢ / degreeᵢ ≤ 1."""
     if isinstance(degree, int):
         return indices_below((1,) * dim, degree, kind)
     budget = math.lcm(*(k for k in degree if k > 0))
@@ -51,7 +52,7 @@ def _indices(dim: int, degree: int | tuple[int, ...], kind: str) -> Int[np.ndarr
 
 @lru_cache(maxsize=64)
 def _half_space(dim: int, highest: int, kind: str) -> Int[np.ndarray, "m d"]:
-    """Wave vectors with |k| up to a degree, one of each pair ±k (the first entry that is not zero is positive)."""
+    """Wave vectors k up to a degree, one of each pair ±k (the one whose first nonzero entry is positive)."""
     waves = []
     for index in _indices(dim, highest, kind):
         for signs in product((1, -1), repeat=dim):
@@ -64,7 +65,7 @@ def _half_space(dim: int, highest: int, kind: str) -> Int[np.ndarray, "m d"]:
 
 
 def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], int]) -> int:
-    """The degree that was asked for, directly or as the largest one with at most `size` functions."""
+    """The degree that was asked for: `degree` itself, or the largest degree with at most `size` functions."""
     if (size is None) == (degree is None):
         raise FeaturesError(f"Give either size or degree; got size={size}, degree={degree}.")
     if degree is not None:
@@ -77,18 +78,18 @@ def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], i
 
 
 Series = Sequence[Float[np.ndarray, " n"] | float]
-"""A coordinate at points with its first, second, … derivatives along a line."""
+"""A coordinate at points, followed by its first, second, … derivatives along an axis."""
 
 Table = Float[np.ndarray, "_ _ n"]
-"""For each order of derivative T₀, T₁, … at points."""
+"""The derivatives of T₀, T₁, … at points; the first axis runs over the orders of derivatives."""
 
 
 def table(coordinate: Series, highest: int) -> Table:
-    """The derivatives of T₀(s), …, T_highest(s), where s is a `coordinate` given with its derivatives: as many orders
-    as it has.
+    """The derivatives of T₀(s), …, T_highest(s), where s is a `coordinate` given with its derivatives, up to the same
+    order.
 
-    By T_{k+j} = 2 T_k T_j - T_{k-j} the table is doubled at each step, derivatives by Leibniz' rule: a handful of steps
-    whatever its length.
+    Each step doubles the table by T_{k+j} = 2 T_k T_j - T_{k-j}, with derivatives by Leibniz' rule. The number of steps
+    is the logarithm of its length.
     """
     orders, n = len(coordinate), len(np.atleast_1d(coordinate[0]))
     found = np.zeros((orders, max(highest, 1) + 1, n))
@@ -108,7 +109,7 @@ def table(coordinate: Series, highest: int) -> Table:
 
 
 def tables(points: Points, lower: Vector, upper: Vector, highest: Sequence[int], which: Sequence[Index]) -> list[Table]:
-    """One table per axis of a box, up to the degree and the derivative that is needed there."""
+    """One table per axis of a box, each up to the degree and the order of derivative that is needed along that axis."""
     found = []
     for axis, k in enumerate(highest):
         slope = 2 / (upper[axis] - lower[axis])
@@ -119,20 +120,22 @@ def tables(points: Points, lower: Vector, upper: Vector, highest: Sequence[int],
 
 
 def products(along: Sequence[Table], indices: Int[np.ndarray, "m d"], which: Sequence[Index]) -> Jets:
-    """The derivatives `which` of the products of the functions in tables, one table per coordinate."""
+    """The derivatives `which` of products of functions from tables, one table per coordinate."""
     found = np.empty((len(which), len(indices), along[0].shape[-1]))
     buffer = np.empty(found.shape[1:])
     for out, index in zip(found, which, strict=True):
         for axis, (each, k) in enumerate(zip(along, index, strict=True)):
             target = out if axis == 0 else buffer
-            np.take(each[k], indices[:, axis], axis=0, out=target, mode="clip")  # "raise" would copy through a buffer
+            # The default mode, "raise", would copy through a buffer.
+            np.take(each[k], indices[:, axis], axis=0, out=target, mode="clip")
             if axis > 0:
                 np.multiply(out, target, out=out)
     return np.swapaxes(found, 1, 2)
 
 
-SPARSE = 8
-"""A grid of coefficients with so many times more entries than coefficients is not worth while."""
+LARGEST_GRID = 8
+"""The largest ratio of the entries of a grid to the coefficients in it at which the grid is contracted. Beyond it, in
+high dimensions, most of the grid would be zero."""
 
 
 def contracted(
@@ -141,10 +144,10 @@ def contracted(
     which: Sequence[Index],
     coefficients: Float[np.ndarray, "m C"],
 ) -> Float[np.ndarray, "a n C"]:
-    """The derivatives `which` of combinations of those products. In few dimensions a grid of coefficients is contracted
-    with one table after the other, and no product is formed."""
+    """The derivatives `which` of linear combinations of these products. In low dimensions, a grid of coefficients is
+    contracted with one table after the other, so that no products are formed."""
     sizes = [each.shape[1] for each in along]
-    if math.prod(sizes) > SPARSE * len(indices):
+    if math.prod(sizes) > LARGEST_GRID * len(indices):
         return products(along, indices, which) @ coefficients
     grid = np.zeros((*sizes, coefficients.shape[1]))
     grid[tuple(indices.T)] = coefficients
@@ -161,7 +164,7 @@ def contracted(
 
 
 def polynomials(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
-    """The products of Chebyshev polynomials of these degrees per axis at one point."""
+    """Products of Chebyshev polynomials, of these degrees along each axis, at one point."""
 
     def column(x: Array, highest: int) -> Array:
         found = jnp.stack([jnp.ones_like(x), x])
@@ -176,9 +179,10 @@ def polynomials(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
 class Chebyshev(Features):
     """Products of Chebyshev polynomials on the box.
 
-    Up to a total degree (``kind="total"``) or a degree per axis (``kind="tensor"``); give `degree`, or `size` for the
-    largest degree with at most that many functions. A degree for each axis, as in ``degree=(8, 20)``, resolves some
-    directions better than others: Σ kᵢ / degreeᵢ ≤ 1, or kᵢ ≤ degreeᵢ.
+    They are taken up to a total degree (``kind="total"``) or up to a degree along each axis (``kind="tensor"``). Give
+    `degree`, or `size` for the largest degree with at most that many functions. A degree for each axis, as in
+    ``degree=(8, 20)``, resolves some directions better than others: Σ kᵢ / degreeᵢ ≤ 1 ("total"), or kᵢ ≤ degreeᵢ
+    ("tensor").
     """
 
     lower: Corner
@@ -231,10 +235,10 @@ class Chebyshev(Features):
 
 
 class Fourier(Features):
-    """Sines and cosines of all frequencies up to `degree` per axis ("tensor") or in sum ("total") on the box.
+    """Sines and cosines of all frequencies up to `degree`, along each axis ("tensor") or in sum ("total"), on the box.
 
-    With ``extension=1`` the functions are periodic on the box, and periodic conditions need no rows. For functions that
-    are not, an extension of 1.5 to 2 makes them periodic on a box that much larger, on which nothing is asked of them.
+    With ``extension=1`` the functions are periodic on the box, and periodic conditions need no rows. For solutions that
+    are not periodic, an `extension` of 1.5 to 2 makes the functions periodic on a box that is larger by this factor.
     """
 
     lower: Corner
@@ -269,12 +273,12 @@ class Fourier(Features):
     def values(self, y: Point) -> FeatureValues:
         waves = _half_space(self.dim, self.degree, self.kind)
         phase = y @ ((np.pi / self.extension) * jnp.asarray(waves.T, dtype=y.dtype))
-        # cos 0, then cosine and sine of each wave in turn, so that leading functions are the coarser ones
+        # cos 0, then the cosine and the sine of each wave in turn, so that leading functions are the coarser ones
         pairs = jnp.stack([cos(phase[1:]), sin(phase[1:])], axis=1).reshape(-1)
         return jnp.concatenate([jnp.ones(1, dtype=y.dtype), pairs])
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
-        """A wave exp(i k·y) is the product of one per axis, and its derivatives are the wave times powers of i k."""
+        # A wave exp(i k·y) is a product of waves along the axes, and its derivatives are the wave times powers of i k.
         waves = _half_space(self.dim, self.degree, self.kind)[1:]
         on_cube, slopes = self.to_cube(points)
         frequency = np.pi / self.extension
@@ -285,7 +289,7 @@ class Fourier(Features):
         for out, index in zip(found, which, strict=True):
             out[0] = float(not any(index))
             factor = np.prod((frequency * slopes * waves) ** np.array(index), axis=1, keepdims=True)
-            for shift, rows in ((0, out[1::2]), (-1, out[2::2])):  # cosines; sines, which are a quarter behind
+            for shift, rows in ((0, out[1::2]), (-1, out[2::2])):  # cosines; sines, which lag by a quarter period
                 quarter = (sum(index) + shift) % 4
                 sign = -1 if quarter in (1, 2) else 1
                 np.multiply(sines if quarter % 2 else cosines, sign * factor, out=rows)
@@ -293,7 +297,8 @@ class Fourier(Features):
 
 
 def _wave_table(angle: Vector, highest: int) -> Complex[np.ndarray, "k n"]:
-    """exp(i k θ) for k = 0, …, highest, -highest, …, -1, so that k is its own index, by doubling."""
+    """exp(i k θ) for k = 0, …, highest, -highest, …, -1, so that k, possibly negative, is the index. The table is
+    doubled at each step."""
     found = np.empty((2 * highest + 1, len(angle)), dtype=np.complex128)
     found[0] = 1.0
     if highest > 0:

@@ -1,8 +1,8 @@
 """Polynomials in coordinates that are stretched across a layer.
 
-A layer of width w at the plane n·x = c is a smooth function of the coordinate s = arcsinh((n·x - c) / w): inside the
-layer s is n·x magnified by 1/w, outside it grows like a logarithm. (The map of Tee and Trefethen, "A rational spectral
-collocation method with adaptively transformed Chebyshev grid points", 2006, with a direction.)
+A layer of width w at the plane n·x = c is a smooth function of the coordinate s = arcsinh((n·x - c) / w). Inside the
+layer, s is n·x - c magnified by 1/w; outside, it grows like a logarithm. This is the map of Tee and Trefethen, "A
+rational spectral collocation method with adaptively transformed Chebyshev grid points", 2006, along a direction.
 """
 
 from collections.abc import Sequence
@@ -16,29 +16,32 @@ from jaxtyping import Array, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, unit
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Corner, HasBox, Jets, Unmapped, box_of
+from pdofm.features.base import Jets, Unmapped
+from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.spectral import Table, chosen_degree, contracted, indices_below, polynomials, products, table
 
-ALONG = 2
-"""A degree along the layer counts so many times: across it the function is harder to resolve."""
+ALONG_WEIGHT = 2
+"""The weight of a degree along the layer in the total degree. The degree across is twice as large, because functions
+are harder to resolve across a layer."""
 
 
 def _indices(dim: int, degree: int) -> Int[np.ndarray, "m d"]:
-    """Degrees (i across, j along) with i + 2 Σj ≤ degree, the smallest sums first."""
-    return indices_below((1, *(ALONG,) * (dim - 1)), degree)
+    """Degrees (i across, j along) with i + 2 Σj ≤ degree, in ascending order."""
+    return indices_below((1, *(ALONG_WEIGHT,) * (dim - 1)), degree)
 
 
 class StretchedPolynomials(Unmapped):
-    """Chebyshev polynomials in the coordinate arcsinh((n·x - c) / w) across a layer and in those along it.
+    """Chebyshev polynomials in the coordinate arcsinh((n·x - c) / w) across a layer, and in the coordinates along it.
 
     Args:
-        domain: the box that they live on.
-        size, degree: how many at most, or the degree across the layer; along it the degree is half as large.
+        domain: the domain, or features, whose box they are defined on.
+        size: the largest number of polynomials; or give `degree`.
+        degree: the degree across the layer; along it, the degree is half as large.
         direction: the normal n of the layer, of any length.
-        center: c, where the layer is: n·x = c for the unit normal.
-        width: w, its width.
+        center: the position c of the layer: n·x = c for the unit normal.
+        width: the width w of the layer.
 
-    Where the polynomials are fine, they ask for more collocation points: see `density`.
+    The polynomials vary fastest inside the layer, and ask for more collocation points there.
     """
 
     tied_to: ClassVar[str] = "its layer. Make them anew on the other domain, with its direction, center and width there"
@@ -91,12 +94,13 @@ class StretchedPolynomials(Unmapped):
 
     @property
     def concentration(self) -> float:
-        """Points in the middle of the layer over the mean, if all of them were even in the stretched coordinate."""
+        """The density of points in the middle of the layer relative to the mean, if they were uniform in the stretched
+        coordinate."""
         low, high = (float(np.sinh(end[0]) * self.width) for end in (self.low, self.high))
         return (high - low) / float(self.width * (self.high[0] - self.low[0]))
 
     def density(self, points: Points) -> Vector:
-        """Half of the points anywhere, half of them evenly in the stretched coordinate."""
+        """Half of the points uniform in the domain, half of them uniform in the stretched coordinate."""
         offset = points @ np.asarray(self.axes)[0] - float(self.center)
         fine = 1 / np.hypot(offset, float(self.width))
         return 1 / len(points) + fine / fine.sum()
@@ -105,6 +109,7 @@ class StretchedPolynomials(Unmapped):
         return polynomials(self._stretched(x), _indices(self.dim, self.degree))
 
     def _stretched(self, x: Point) -> Point:
+        """A point in the coordinates across and along the layer, scaled to [-1, 1]^d."""
         across, *along = jnp.asarray(self.axes) @ x
         stretched = jnp.stack([jnp.arcsinh((across - self.center) / self.width), *along])
         low, high = jnp.asarray(self.low), jnp.asarray(self.high)
@@ -143,8 +148,8 @@ class StretchedPolynomials(Unmapped):
 
 
 def _arcsinh(q: Vector, orders: int) -> list[Vector]:
-    """arcsinh q with its derivatives. The first one, g, satisfies (1 + q²) g′ + q g = 0; differentiated k times that is
-    (1 + q²) g⁽ᵏ⁺¹⁾ + (2k + 1) q g⁽ᵏ⁾ + k² g⁽ᵏ⁻¹⁾ = 0."""
+    """arcsinh q and its derivatives. The first derivative g satisfies (1 + q²) g′ + q g = 0. Differentiated k times,
+    this is (1 + q²) g⁽ᵏ⁺¹⁾ + (2k + 1) q g⁽ᵏ⁾ + k² g⁽ᵏ⁻¹⁾ = 0."""
     square = 1 + q * q
     found = [np.arcsinh(q), 1 / np.sqrt(square)]
     for k in range(orders - 1):
@@ -156,8 +161,8 @@ def _arcsinh(q: Vector, orders: int) -> list[Vector]:
 def _rotated(
     axes: Float[np.ndarray, "d d"], which: Sequence[Index]
 ) -> tuple[tuple[Index, ...], Float[np.ndarray, "a b"]]:
-    """The derivatives `which` as combinations of derivatives along the rows of `axes`: those that occur, and a row of
-    factors for each of `which`. ∂ᵢ = Σᵣ axes[r, i] ∂ᵣ, and the powers and products of these are multiplied out."""
+    """The derivatives `which` as linear combinations of derivatives along the rows of `axes`: the multi-indices of the
+    latter, and a row of factors for each of `which`. With ∂ᵢ = Σᵣ axes[r, i] ∂ᵣ, powers and products are expanded."""
     dim = len(axes)
     combinations = []
     for index in which:

@@ -1,40 +1,28 @@
 """Features whose hyperplanes are spread uniformly over a ball (Zhang et al., "Transferable neural networks", 2024)."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jaxtyping import Float
 
-from pdofm._types import FeatureValues, Key, Point, Points
-from pdofm.calculus.jets import Index
+from pdofm._types import Key
 from pdofm.errors import FeaturesError
 from pdofm.features.activations import activation_of
-from pdofm.features.base import Corner, Features, HasBox, Jets, box_of, check_count
-from pdofm.features.random import ridges
+from pdofm.features.base import check_count
+from pdofm.features.box import HasBox, box_of
+from pdofm.features.ridges import Ridges
 from pdofm.numerics.lstsq import QR
 from pdofm.numerics.sampling import generator, unit_points
 
 
-class TransNet(Features):
+class TransNet(Ridges):
     """1, and σ(γ (a·y / R + r)) with directions a uniform on the sphere and offsets r uniform in (0, 1).
 
-    y are the coordinates of the reference cube; the ball of radius R about its centre is the one around the cube (√d)
-    if `radius` is omitted. The hyperplanes then have the same density everywhere in the ball. γ is the `shape`; `tune`
-    chooses it.
+    y are the coordinates of the reference cube. R is the `radius` of a ball about its centre, by default that of the
+    smallest ball that contains the cube, √d. The hyperplanes have the same density everywhere in the ball. γ is the
+    `shape`, which `tune` chooses.
     """
-
-    trained: ClassVar[tuple[str, ...]] = ("weight", "bias")
-
-    weight: Float[Array, "n d"]
-    bias: Float[Array, " n"]
-    lower: Corner
-    upper: Corner
-    activation: str = eqx.field(static=True)
 
     def __init__(
         self,
@@ -72,11 +60,12 @@ class TransNet(Features):
         activation: str = "tanh",
         key: Key = 0,
     ) -> "TransNet":
-        """The features whose shape parameter γ fits Gaussian random fields best, with no equation involved.
+        """The features whose shape parameter γ fits Gaussian random fields best. No equation is involved.
 
-        Fields of covariance exp(-|y - y'|² / 2ℓ²), ℓ the `correlation` length in coordinates of the reference cube, are
-        drawn exactly at `points` (two per feature, at least 200) and fitted by least squares for each of `shapes` (by
-        default 25 values from 0.2 to 5); the γ with the smallest mean square error over all `realisations` wins.
+        Fields of covariance exp(-|y - y'|² / 2ℓ²), where ℓ is the `correlation` length in coordinates of the reference
+        cube, are drawn at `points` (by default two per feature, at least 200) and fitted by least squares for each of
+        `shapes` (by default 25 values from 0.2 to 5). The γ with the smallest mean square error over all `realisations`
+        is chosen.
         """
         dim = len(box_of(domain)[0])
         rng = generator(key)
@@ -98,26 +87,12 @@ class TransNet(Features):
         return cls(domain, size, shape=min(tried, key=misfit), radius=radius, activation=activation, key=seed)
 
     @property
-    def size(self) -> int:
-        return self.weight.shape[0] + 1
-
-    def rescaled(self, factor: float) -> "TransNet":
-        return eqx.tree_at(lambda f: (f.weight, f.bias), self, (factor * self.weight, factor * self.bias))
-
-    def values(self, y: Point) -> FeatureValues:
-        sigma = activation_of(self.activation)(y @ self.weight.T + self.bias)
-        return jnp.concatenate([jnp.ones(1, dtype=y.dtype), sigma])
-
-    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
-        found = np.empty((len(which), self.size, len(points)))
-        found[:, 0] = np.array([not any(index) for index in which])[:, None]
-        on_cube, slopes = self.to_cube(points)
-        ridges(found[:, 1:], on_cube, np.asarray(self.weight), np.asarray(self.bias), slopes, self.activation, which)
-        return np.swapaxes(found, 1, 2)
+    def has_constant(self) -> bool:
+        return True
 
 
 class _Cube:
-    """The reference cube itself, as a place for features."""
+    """The reference cube, as a box for features."""
 
     def __init__(self, lower: np.ndarray, upper: np.ndarray):
         self.lower, self.upper = lower, upper
@@ -126,9 +101,9 @@ class _Cube:
 def gaussian_fields(
     points: Float[np.ndarray, "n d"], correlation: float, count: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "n k"]:
-    """`count` Gaussian random fields of covariance exp(-|x - x'|² / 2ℓ²) at points, exactly by the eigendecomposition.
+    """`count` Gaussian random fields of covariance exp(-|x - x'|² / 2ℓ²) at points, by an eigendecomposition.
 
-    (A Cholesky factorization would need a nugget: the covariance is singular to working precision.)
+    The covariance is singular to working precision: a Cholesky factorization would need a regularisation.
     """
     squares = np.sum(points**2, axis=1)
     distances = np.maximum(squares[:, None] + squares[None, :] - 2 * points @ points.T, 0.0)

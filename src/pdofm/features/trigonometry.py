@@ -1,9 +1,9 @@
 """Sine and cosine for whole arrays, several times faster than those of XLA on a CPU.
 
-XLA calls a function for every number; these are polynomials, which the compiler turns into vector instructions. The
-argument is reduced to [-π/4, π/4] by a multiple of π/2, which is a sum of parts short enough for exact products, and
-Taylor's polynomials do the rest to the last digit. Arguments beyond a million (a thousand in single precision) lose the
-digits that their own rounding has lost already.
+XLA calls a function for every number, whereas the polynomials here compile to vector instructions. The argument is
+reduced to [-π/4, π/4] by subtracting a multiple of π/2. For exact products, π/2 is represented as a sum of short parts.
+Taylor polynomials are then accurate to the last digit. For arguments beyond a million (a thousand in single precision),
+the result is as inaccurate as the rounding of the argument makes it.
 """
 
 from fractions import Fraction
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 
 HALF_PI = Fraction("1.57079632679489661923132169163975144209858469968755291048747229615390820314")
+"""π/2 to 74 decimal places, more than all parts of its representation have together."""
 
 
 @jax.custom_jvp
@@ -34,15 +35,15 @@ cos.defjvps(lambda dx, value, x: -dx * sin(x))
 
 
 def _sin_cos(x: Array) -> tuple[Array, Array]:
-    """Both together; what is not used is not computed."""
+    """Sine and cosine. The compiler removes the one that is not used."""
     x = x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(float)
     double, edge = x.dtype == jnp.float64, float(HALF_PI / 2)
     quarter = jnp.round(x * float(1 / HALF_PI))
     for part in _half_pi(33, 2) if double else _half_pi(12, 3):
         x = x - quarter * part
-    x = jnp.clip(x, -edge, edge)  # huge arguments have no digits left, but a sine is never above 1
+    x = jnp.clip(x, -edge, edge)  # huge arguments have no correct digits, but the result must not exceed 1
     square, orders = x * x, range(1, 9 if double else 5)
-    # The leading terms are added last: their sum is rounded once.
+    # The leading terms are added last, so that only this sum contributes a rounding error.
     s = x + x * square * _polynomial(square, [(-1) ** k / factorial(2 * k + 1) for k in orders])
     c = 1 + square * _polynomial(square, [(-1) ** k / factorial(2 * k) for k in (*orders, orders.stop)])
     turn = quarter - 4 * jnp.floor(quarter / 4)
@@ -52,6 +53,7 @@ def _sin_cos(x: Array) -> tuple[Array, Array]:
 
 
 def _polynomial(x: Array, coefficients: list[float]) -> Array:
+    """The polynomial with these coefficients, lowest first, by Horner's scheme."""
     value = jnp.full_like(x, coefficients[-1])
     for coefficient in coefficients[-2::-1]:
         value = value * x + coefficient
@@ -60,7 +62,7 @@ def _polynomial(x: Array, coefficients: list[float]) -> Array:
 
 @cache
 def _half_pi(bits: int, count: int) -> list[float]:
-    """π/2 as a sum: `count` parts of so many bits, whose products with small integers are exact, and the rest."""
+    """π/2 as a sum of `count` parts of that many bits, whose products with small integers are exact, and the rest."""
     parts, rest = [], HALF_PI
     for _ in range(count):
         exponent = bits - 1 - floor(log2(rest))

@@ -1,4 +1,4 @@
-"""The windows of a partition of unity: where the subdomains lie, which points their windows reach, and derivatives."""
+"""The windows of a partition of unity: their values and derivatives, and which points they reach."""
 
 import math
 from collections.abc import Sequence
@@ -17,31 +17,35 @@ from pdofm.errors import FeaturesError
 from pdofm.features.trigonometry import sin
 
 FLAT, OVERLAP = 0.75, 1.25
-"""In coordinates in which a subdomain is [-1, 1]^d, windows are flat up to 3/4, and reach to 5/4."""
+"""Where windows begin to fall, and where they reach zero, in coordinates in which the subdomain is [-1, 1]^d. Halfway,
+at the edge of the subdomain, neighbouring windows are equal; these values are those of the random feature method."""
 
 
 def window_b(y: Array) -> Array:
-    """1 for |y| ≤ 3/4, 0 for |y| ≥ 5/4, (1 - sin 2π|y|) / 2 between: once differentiable, the second derivative
-    jumps."""
+    """1 for |y| ≤ 3/4, 0 for |y| ≥ 5/4, and (1 - sin 2π|y|) / 2 in between. The second derivative jumps."""
     size = jnp.abs(y)
     falling = (1 - sin(2 * jnp.pi * jnp.clip(size, FLAT, OVERLAP))) / 2
     return jnp.where(size <= FLAT, 1.0, jnp.where(size >= OVERLAP, 0.0, falling))
 
 
 def smooth_window(y: Array) -> Array:
-    """The same between the same limits, but three times differentiable."""
+    """A window with the same limits that is three times continuously differentiable."""
     t = jnp.clip(2 * jnp.abs(y) - 1.5, 0.0, 1.0)
     return 1 - t**4 * (35 - 84 * t + 70 * t**2 - 20 * t**3)
 
 
+MOST_CANDIDATES = 2**22
+"""The largest number of candidate points at which windows are counted. Beyond it, `most_overlaps` returns a bound."""
+
 WINDOWS = {"a": jnp.ones_like, "b": window_b, "smooth": smooth_window}
 
 SMOOTH = np.polynomial.Polynomial([1, 0, 0, 0, -35, 84, -70, 20])
-"""The smooth window as a polynomial in 2|y| - 3/2."""
+"""The falling part of the smooth window, as a polynomial in 2|y| - 3/2."""
 
 
-def derivatives(window: str, y: Float[np.ndarray, "..."], orders: int) -> list[Float[np.ndarray, "..."]]:
-    """A window of one coordinate with its derivatives up to an order; where one jumps, the value of the flat side."""
+def window_derivatives(window: str, y: Float[np.ndarray, "..."], orders: int) -> list[Float[np.ndarray, "..."]]:
+    """A window of one coordinate, and its derivatives up to an order. Where a derivative jumps, it is that of the flat
+    side."""
     if window == "a":
         return [np.ones_like(y), *(np.zeros_like(y) for _ in range(orders))]
     size, sign = np.abs(y), np.sign(y)
@@ -58,21 +62,21 @@ def derivatives(window: str, y: Float[np.ndarray, "..."], orders: int) -> list[F
 
 @dataclass(frozen=True)
 class Reached:
-    """Which windows reach which points: one entry for each pair, subdomain by subdomain, the points in their order."""
+    """Which windows reach which points: one entry per pair, ordered by subdomain and then by point."""
 
     points: Int[np.ndarray, " p"]
     subdomains: Int[np.ndarray, " p"]
-    local: Float[np.ndarray, "p d"]  # the point in coordinates in which the subdomain is [-1, 1]^d
-    flat: Bool[np.ndarray, "p d"]  # axes along which the window does not fall off there
+    local: Float[np.ndarray, "p d"]  # the point, in coordinates in which the subdomain is [-1, 1]^d
+    flat: Bool[np.ndarray, "p d"]  # the axes along which the window is 1 there
 
     def of(self, subdomain: int) -> slice:
-        """The pairs of one subdomain."""
+        """The entries of one subdomain."""
         start, stop = np.searchsorted(self.subdomains, [subdomain, subdomain + 1]).tolist()
         return slice(start, stop)
 
 
 def reached_by_centers(points: Points, centers: Float[np.ndarray, "P d"], radii: Float[np.ndarray, "P d"]) -> Reached:
-    """The pairs for subdomains anywhere."""
+    """The pairs for subdomains with arbitrary centers and radii."""
     found = []
     for center, radius in zip(centers, radii, strict=True):
         local = (points - center) / radius
@@ -92,11 +96,12 @@ def reached_on_grid(
     indicators: bool,
     plain: bool,
 ) -> Reached:
-    """The pairs for the cells of a grid: those of the cell of a point and of its neighbours across the nearest faces.
+    """The pairs for the cells of a grid. A point is reached by the windows of its cell and of the neighbours across the
+    nearest faces.
 
-    `table` has the number of the subdomain of each cell, -1 for none. With `indicators` a point belongs to one
-    subdomain only: that of its cell, or at the edge of a cell without one, that of a neighbour. With `plain` windows
-    the outer halves of outer windows do not fall off.
+    `table` holds the number of the subdomain of each cell, -1 for none. With `indicators`, a point belongs to a single
+    subdomain: that of its cell, or, if this has none, that of a neighbour. With `plain` windows, those at the edge of
+    the grid stay 1 up to it.
     """
     (lower, upper), cells = box, np.array(grid)
     at = (points - lower) / (upper - lower) * cells
@@ -125,23 +130,24 @@ def reached_on_grid(
 def window_jets(
     window: str, reached: Reached, radii: Float[np.ndarray, "P d"], count: int | None, which: Sequence[Index]
 ) -> dict[Index, Float[np.ndarray, " p"]]:
-    """The derivatives of the windows for all pairs, `which` being all indices below some. With a `count` of points the
-    windows are divided by their sum at each of these."""
+    """The derivatives `which` of the windows for all pairs; `which` must contain its closure. If the `count` of points
+    is given, the windows are divided by their sum at each point."""
     slopes = 1 / radii[reached.subdomains]
-    along = derivatives(window, reached.local, highest_order(which))
+    along = window_derivatives(window, reached.local, highest_order(which))
     along = [np.where(reached.flat, float(k == 0), each) * slopes**k for k, each in enumerate(along)]
     found = {index: np.prod([along[k][:, axis] for axis, k in enumerate(index)], axis=0) for index in which}
     if count is None or not found:
         return found
     sums = {index: np.bincount(reached.points, each, count) for index, each in found.items()}
     total = sums[(0,) * radii.shape[1]]
-    total = np.where(total > 0, total, np.nan)  # where no window reaches
+    total = np.where(total > 0, total, np.nan)  # no window reaches the point
     reciprocals = [(-1) ** k * math.factorial(k) / total ** (k + 1) for k in range(len(along))]
     inverse = composition(reciprocals, sums, which)
     return product(found, {index: each[reached.points] for index, each in inverse.items()}, which)
 
 
 def grid_of(subdomains: Sequence[int] | int | None, dim: int) -> tuple[int, ...]:
+    """The number of subdomains along each axis."""
     counts = (subdomains,) * dim if isinstance(subdomains, int) else tuple(subdomains or ())
     if len(counts) != dim or any(not isinstance(n, int) or n < 1 for n in counts):
         raise FeaturesError(f"subdomains must be {dim} positive integers, one per axis; got {subdomains!r}.")
@@ -149,16 +155,19 @@ def grid_of(subdomains: Sequence[int] | int | None, dim: int) -> tuple[int, ...]
 
 
 def equal_cells(lower: np.ndarray, upper: np.ndarray, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The centers and the radii of the cells of a grid on a box."""
     radius = (upper - lower) / np.array(grid) / 2
     steps = np.array(list(choices(*(range(n) for n in grid))), dtype=np.float64)
     return lower + (2 * steps + 1) * radius, np.broadcast_to(radius, steps.shape).copy()
 
 
 def strides(grid: tuple[int, ...] | None) -> list[int]:
+    """The difference of the flat indices of neighbouring cells, along each axis."""
     return [int(np.prod((grid or ())[axis + 1 :])) for axis in range(len(grid or ()))]
 
 
 def given_subdomains(centers: Any, radii: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The user's centers and radii as arrays of shape (P, dim); an error if they are not suitable."""
     centers = np.asarray(centers, dtype=np.float64)
     if centers.ndim != 2 or centers.shape[1] != dim or radii is None:
         raise FeaturesError(f"centers must have shape (P, {dim}) and come with radii; got shape {centers.shape}.")
@@ -173,14 +182,15 @@ def given_subdomains(centers: Any, radii: Any, dim: int) -> tuple[np.ndarray, np
 
 
 def most_overlaps(centers: np.ndarray, halves: np.ndarray) -> int:
-    """How many windows reach one point at most, or an upper bound of it."""
+    """The largest number of windows that reach one point, or an upper bound of it."""
     lower, upper = centers - halves, centers + halves
     meet = ((lower[:, None] < upper[None]) & (lower[None] < upper[:, None])).all(axis=2)
     most = 0
     for mine in np.asarray(meet):
-        # Where most of them meet, one begins along each axis: look there, among its neighbours.
+        # The set of points in most windows has a corner where along each axis some window begins. Those of the windows
+        # that meet this one are tried.
         low, high = lower[mine], upper[mine]
-        if low.size ** low.shape[1] > 2**22:
+        if low.size ** low.shape[1] > MOST_CANDIDATES:
             most = max(most, len(low))
             continue
         sides = (np.unique(low[:, axis]) for axis in range(low.shape[1]))

@@ -1,1 +1,1 @@
-"""Numerical tools that know nothing of equations: least squares, points in the unit cube, batches of points."""
+"""Numerical tools that are independent of equations: least squares, points in the unit cube, batches of points."""

@@ -1,4 +1,4 @@
-"""Dense least squares in float64, factor once and solve for many right-hand sides.
+"""Dense least squares in float64: a matrix is factored once, and solved for many right-hand sides.
 
 Both solvers start with one Householder QR of the tall matrix and then work on the small triangle R. The normal
 equations are never formed: they square the condition number, and the feature matrices here have condition numbers of
@@ -19,7 +19,7 @@ from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
 
 EPSILON = float(np.finfo(np.float64).eps)
-"""Directions below this are rounding, whatever `rcond` says."""
+"""The relative precision of float64. Directions below it consist of rounding errors, even if `rcond` is smaller."""
 
 Tall = Float[np.ndarray, " rows"] | Float[np.ndarray, "rows sides"]
 Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
@@ -27,8 +27,11 @@ Short = Float[np.ndarray, " cols"] | Float[np.ndarray, "cols sides"]
 
 @dataclass(frozen=True)
 class _Inverse:
-    """The pseudo-inverse of a triangle, truncated to its numerical rank: how a right-hand side is rotated to
-    coordinates in the range that is kept (None: not at all, everything is), and how these become a solution."""
+    """The pseudo-inverse of a triangle, truncated to its numerical rank.
+
+    `rotate` maps a right-hand side to coordinates in the part of the range that is kept (None if all of it is kept),
+    and `finish` maps these to a solution.
+    """
 
     rank: int
     rotate: Callable[[np.ndarray], np.ndarray] | None
@@ -41,13 +44,14 @@ class _Inverse:
 
 @dataclass(frozen=True)
 class LeastSquares(ABC):
-    """How to solve min ‖A c - b‖: directions below `rcond` times the largest are dropped and the smallest solution is
-    taken."""
+    """A method for min ‖A c - b‖. Directions below `rcond` times the largest are dropped, and among the solutions the
+    one of smallest norm is returned."""
 
     rcond: float = 1e-15
 
     def factor(self, A: Matrix, *, overwrite: bool = False) -> "Factorization":
-        """Factor a tall matrix (rows ≥ columns). ``overwrite`` lets LAPACK work in place if A is in Fortran order."""
+        """Factor a matrix with at least as many rows as columns. With `overwrite`, LAPACK works in place if A is in
+        Fortran order."""
         rows, columns = A.shape
         if rows < columns:
             raise SolveError(
@@ -60,8 +64,8 @@ class LeastSquares(ABC):
             )
         reflectors, tau = _triangularise(A, overwrite=overwrite)
         triangle = np.tril(reflectors[:columns].T).T
-        # Columns of very different size would hide small but independent ones below rcond; the norms of R's columns are
-        # those of A's.
+        # Without scaling, small but independent columns would fall below rcond. The columns of R have the norms of
+        # those of A.
         scale = np.linalg.norm(triangle, axis=0)
         if not scale.any():
             raise SolveError("The least-squares matrix is zero: nothing in the problem depends on the features.")
@@ -92,15 +96,15 @@ class SVD(LeastSquares):
 class QR(LeastSquares):
     """QR with column pivoting and a complete orthogonal decomposition (the semantics of LAPACK's gelsy).
 
-    Several times cheaper than the SVD of the triangle, and on feature matrices slightly more accurate. A triangle that
-    is so well conditioned that nothing can be dropped is left as it is. Its condition number is an estimate: in the
-    1-norm where nothing is pivoted, else the ratio of the diagonal, a lower bound.
+    It is several times cheaper than the SVD of the triangle, and slightly more accurate on feature matrices. A triangle
+    that is so well conditioned that nothing can be dropped is not pivoted. The condition number is an estimate: in the
+    1-norm without pivoting, and otherwise the ratio of the diagonal entries, which is a lower bound.
     """
 
     def invert(self, triangle: Matrix) -> _Inverse:
         reciprocal, _ = lapack.dtrcon(triangle)
-        # No diagonal entry would be smaller than the smallest singular value, of which this is a bound from below, up
-        # to the small factor within which LAPACK estimates the norm of the inverse; the first one would be 1.
+        # A lower bound of the smallest singular value, up to the small factor within which LAPACK estimates the norm of
+        # the inverse. With pivoting, no diagonal entry would be smaller, and the first one would be 1.
         smallest = reciprocal * np.linalg.norm(triangle, 1) / len(triangle) ** 0.5
         if smallest > max(self.rcond, EPSILON):
             return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
@@ -138,13 +142,13 @@ class Factorization:
 
     @property
     def condition(self) -> float:
-        """Condition number of what was kept, with the columns scaled to unit norm."""
+        """Condition number of the part that is kept, with columns scaled to unit norm."""
         return self.inverse.condition
 
     @cached_property
     def explicit(self) -> "Explicit":
-        """The same with Q formed. That costs more than to factor, and pays from about as many right-hand sides on as A
-        has columns: plain products take the place of reflections."""
+        """The same factorization with an explicit Q, so that products replace reflections. Forming Q costs more than
+        factoring; it pays off if there are about as many right-hand sides as A has columns, or more."""
         work = int(lapack.dorgqr(self.reflectors, self.tau, lwork=-1)[1][0])
         q, _, info = lapack.dorgqr(self.reflectors, self.tau, lwork=work)
         _check(info, "dorgqr")
@@ -153,7 +157,7 @@ class Factorization:
         return Explicit(basis, self.inverse.finish, self.scale)
 
     def project(self, b: Tall) -> Short:
-        """The first entries of Qᵀb: all of b that the solution depends on."""
+        """The leading entries of Qᵀb, on which alone the solution depends."""
         return _reflect(self.reflectors, self.tau, b)[: len(self.scale)]
 
     def solve(self, b: Tall) -> Short:
@@ -161,7 +165,7 @@ class Factorization:
         return self.finish(self.project(b))
 
     def multiply(self, c: Short) -> Short:
-        """The projection of A c."""
+        """The projection of A c, computed from the triangle."""
         return self.triangle @ (self.scale * c.T).T
 
     def finish(self, projected: Short) -> Short:
@@ -169,13 +173,13 @@ class Factorization:
         return (self.inverse.apply(projected).T / self.scale).T
 
     def coarse(self, projected: Short, columns: int) -> Short:
-        """The solution in the space of the first `columns` columns only, zeros elsewhere; costs no pass over the rows.
+        """The solution in the space of the first `columns` columns, with zeros for the others.
 
-        The leading block of R is the triangle of the leading columns of A.
+        It is computed without the rows: the leading block of R is the triangle of the leading columns of A.
         """
         y = np.array(projected)
         y[columns:] = 0.0
-        if self.inverse.rotate is None:  # zeros at the end of the right side stay zeros in the solution
+        if self.inverse.rotate is None:  # back substitution keeps the zeros at the end
             return (_back_substitute(self.triangle, y).T / self.scale).T
         if columns > 0:
             leading = np.asfortranarray(self.triangle[:columns, :columns])
@@ -185,14 +189,14 @@ class Factorization:
 
 @dataclass(frozen=True)
 class Explicit:
-    """A factored matrix for very many right-hand sides: an orthonormal basis of its range."""
+    """A factored matrix for very many right-hand sides, with an orthonormal basis of its range."""
 
     basis: Float[np.ndarray, "rows rank"]
     finish: Callable[[np.ndarray], np.ndarray]
     scale: Float[np.ndarray, " cols"]
 
     def project(self, b: Float[np.ndarray, "rows sides"]) -> Float[np.ndarray, "rank sides"]:
-        """The right-hand sides in the basis."""
+        """The coordinates of right-hand sides in the basis."""
         return self.basis.T @ b
 
     def complete(self, projected: Float[np.ndarray, "rank sides"]) -> Float[np.ndarray, "cols sides"]:
@@ -203,26 +207,28 @@ class Explicit:
 
 
 class Folding:
-    """min ‖A c - b‖ with rows that come in blocks and are not kept: each block is folded into the triangle of [A b].
+    """min ‖A c - b‖ for rows that arrive in blocks and are not kept: each block is folded into the triangle of [A b].
 
-    Whatever the number of rows, it takes the memory of `BLOCK` times as many rows as columns. The reduced problem has
-    the same solutions and the same residual norm.
+    The memory does not depend on the number of rows. The reduced problem has the same solutions and the same residual
+    norm.
     """
 
-    BLOCK = 8
+    ROWS_PER_COLUMN = 8
+    """Rows that are collected before they are folded, per column. With more rows, folding repeats less work on the
+    triangle; with fewer, it takes less memory."""
 
     @classmethod
     def rows_held(cls, columns: int) -> int:
-        """How many rows it has in memory."""
-        return (1 + cls.BLOCK) * (columns + 1)
+        """The number of rows in memory."""
+        return (1 + cls.ROWS_PER_COLUMN) * (columns + 1)
 
     def __init__(self, columns: int):
         self.columns, self._held = columns, columns + 1
         self._stack = np.zeros((self.rows_held(columns), self._held), order="F")
-        self._filled = self._held  # the triangle comes first; it is still zero
+        self._filled = self._held  # the triangle, zero at first, takes the leading rows
 
     def add(self, A: Matrix, b: Vector) -> None:
-        """Take rows of A and their right side."""
+        """Add rows of A and their right side."""
         done = 0
         while done < len(A):
             take = min(len(A) - done, len(self._stack) - self._filled)
@@ -238,13 +244,13 @@ class Folding:
         self._filled = self._held
 
     def reduced(self) -> tuple[Float[np.ndarray, "held cols"], Float[np.ndarray, " held"]]:
-        """A matrix with one row more than columns and its right side."""
+        """The reduced problem: a matrix with one row more than columns, and its right side."""
         self._fold()
         return self._stack[: self._held, :-1].copy(order="F"), self._stack[: self._held, -1].copy()
 
 
 def _triangularise(A: Matrix, *, overwrite: bool) -> tuple[Matrix, Float[np.ndarray, " cols"]]:
-    """Householder QR as LAPACK has it: reflectors below R, and their factors."""
+    """Householder QR in the format of LAPACK: R with the reflectors below it, and the factors of the reflectors."""
     work = int(lapack.dgeqrf_lwork(*A.shape)[0])
     reflectors, tau, _, info = lapack.dgeqrf(A, lwork=work, overwrite_a=overwrite)
     _check(info, "dgeqrf")
@@ -252,7 +258,7 @@ def _triangularise(A: Matrix, *, overwrite: bool) -> tuple[Matrix, Float[np.ndar
 
 
 def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Qᵀy, with Q as `_triangularise` gives it."""
+    """Qᵀy, with Q in the format of `_triangularise`."""
     right = y.reshape(len(y), -1)
     work = int(lapack.dormqr("L", "T", reflectors, tau, right, -1)[1][0])
     rotated, _, info = lapack.dormqr("L", "T", reflectors, tau, right, work)
@@ -261,8 +267,8 @@ def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray], np.ndarray]:
-    """Solves with a wide upper trapezoid for the smallest solution: it is [T 0] Z, with T a triangle and Z
-    orthogonal."""
+    """The function that solves with a wide upper trapezoid for the solution of smallest norm. The trapezoid is factored
+    as [T 0] Z, with T a triangle and Z orthogonal."""
     rank, columns = trapezoid.shape
     rotated, tau, info = lapack.dtzrzf(trapezoid, lwork=int(lapack.dtzrzf_lwork(rank, columns)[0]))
     _check(info, "dtzrzf")
@@ -282,7 +288,7 @@ def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray
 def _back_substitute(upper: Matrix, y: np.ndarray) -> np.ndarray:
     if y.ndim == 1 or not y.flags.c_contiguous:
         return solve_triangular(upper, y, check_finite=False)
-    # Rows of right-hand sides are columns of a system from the other side, which needs no transposed copies.
+    # In C order, y is the transpose of a matrix in Fortran order. Solving from the right needs no transposed copy.
     return blas.dtrsm(1.0, upper, y.T, side=1, trans_a=1).T
 
 

@@ -1,6 +1,6 @@
-"""Point sets in the unit cube, and rejection from them: grid, random, Sobol' and Chebyshev-clustered.
+"""Point sets in the unit cube (grid, random, Sobol' and Chebyshev-clustered), and rejection from them.
 
-All points lie strictly inside the cube, so that no chart meets its ends by accident.
+All points lie strictly inside the cube, so that no chart is evaluated at its ends.
 """
 
 from collections.abc import Callable
@@ -14,19 +14,23 @@ from pdofm.errors import DomainError, unknown_name
 from pdofm.numerics.sobol import BITS, MOST_DIMENSIONS, Sobol
 
 UnitPoints = Float[np.ndarray, "_ _"]
-"""Points of the unit cube; they need not be as many, or have as many coordinates, as what they are mapped to."""
+"""Points of the unit cube. Their number, and that of their coordinates, may differ from those of the points that they
+are mapped to."""
 
 KINDS = ("grid", "random", "sobol", "clustered")
 
-# More candidates at once than this would only cost memory.
 _LARGEST_BATCH = 2**20
-# Below one point in a million candidates a rejection would run for minutes: better to say so.
+"""The largest number of candidates that are drawn at once; more would not be faster, but take more memory."""
+
 _LEAST_YIELD = 1e-6
-_PATIENCE = 2**22
+"""The smallest fraction of candidates that a rejection must keep; with less it would run for minutes."""
+
+_CANDIDATES_BEFORE_CHECK = 2**22
+"""Candidates that are drawn before the yield is checked: a few are kept of so many if the yield is just sufficient."""
 
 
 def generator(key: Any) -> np.random.Generator:
-    """The NumPy generator of `key`: a non-negative integer or one JAX random key (typed, or raw uint32)."""
+    """The NumPy generator for a key, which is a non-negative integer or one JAX random key (typed, or raw uint32)."""
     expected = "expected a non-negative integer or one JAX random key; pass e.g. key=0 or key=jax.random.key(0)"
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if key < 0:
@@ -44,14 +48,16 @@ def generator(key: Any) -> np.random.Generator:
 
 
 def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
-    """`count` of the numbers 0 … n - 1, all of them if there are not as many, evenly."""
+    """`count` of the numbers 0 … n - 1, evenly spaced; all of them if there are no more than that."""
     return np.linspace(0, n - 1, min(count, n)).astype(int)
 
 
 def unit_points(n: int, dim: int, kind: str, rng: np.random.Generator) -> Points:
-    """Points of the open unit cube, shape `(n', dim)`: n' = n, or the least k**dim >= n for a grid of k cells a side.
+    """Points of the open unit cube, of shape `(n', dim)`: n' is n, or, for a grid of k cells a side, the smallest
+    k**dim that is at least n.
 
-    `"clustered"` has the Chebyshev density along each axis. `dim = 0` gives the one point there is, shape (1, 0).
+    `"clustered"` points have the Chebyshev density along each axis. For `dim = 0`, the result is the single point of
+    that space, of shape (1, 0).
     """
     check_request(n, kind)
     if dim == 0:
@@ -63,8 +69,8 @@ def unit_points(n: int, dim: int, kind: str, rng: np.random.Generator) -> Points
 
 
 def cluster(u: Points) -> Points:
-    """The map (1 - cos(pi u)) / 2 of the unit cube, which gives uniform points the Chebyshev density."""
-    # The half-angle form has no cancellation near u = 0.
+    """The map (1 - cos(πu)) / 2 of the unit cube, which turns the uniform density into the Chebyshev density."""
+    # The half-angle form does not cancel near u = 0.
     return np.sin(0.5 * np.pi * u) ** 2
 
 
@@ -76,11 +82,11 @@ def draw(
     place: Callable[[UnitPoints], tuple[UnitPoints, ...]],
     what: str,
 ) -> tuple[UnitPoints, ...]:
-    """Rejection: rows that `place` keeps of unit points, n of them (a grid is refined until it keeps at least n).
+    """n points by rejection. (A grid is refined until at least n of its points are kept.)
 
-    `place` maps points `(m, dim)` of the unit cube to arrays with at most m rows. It sees one Sobol' sequence,
-    continued from batch to batch; for `"clustered"` it does the clustering itself. `what` names the target in errors.
-    """
+    `place` maps points `(m, dim)` of the unit cube to arrays with one row for each point that it keeps. Batches
+    continue one Sobol' sequence; for `"clustered"` points, `place` does the clustering itself. `what` names the target
+    in errors."""
     check_request(n, kind)
     if dim == 0:
         return place(np.zeros((1, 0)))
@@ -94,7 +100,7 @@ def draw(
         kept += len(batches[-1][0])
         tried += batch
         _check_yield(kept, tried, what)
-        # Doubling the total keeps the sequence balanced.
+        # Each batch doubles the total, which keeps the sequence balanced.
         batch = min(tried, _LARGEST_BATCH)
     return tuple(np.concatenate(columns)[:n] for columns in zip(*batches, strict=True))
 
@@ -122,18 +128,19 @@ def check_request(n: int, kind: str) -> None:
 
 
 def _check_yield(kept: int, tried: int, what: str) -> None:
-    if tried >= _PATIENCE and kept < _LEAST_YIELD * tried:
+    if tried >= _CANDIDATES_BEFORE_CHECK and kept < _LEAST_YIELD * tried:
         raise DomainError(
             f"Only {kept} of {tried} candidates lie in {what}; expected at least one in a million. "
-            "It is too thin for rejection from its bounding box: split it, or take a simpler domain."
+            "It is too thin for rejection from its bounding box: split it, or use a simpler domain."
         )
 
 
 def _source(dim: int, kind: str, rng: np.random.Generator) -> Callable[[int], Points]:
-    """A function that gives the next n points of the cube, n a power of two that divides the number before."""
+    """A function that returns the next n points of the cube. n must be a power of two that divides the number of points
+    drawn before."""
     if kind == "random":
         return lambda n: np.maximum(rng.random((n, dim)), 2.0**-54)
-    # The points are multiples of 2**-30; half of that moves them off the faces of the cube.
+    # The points are multiples of 2**-30. Half of that is added to move them off the faces of the cube.
     sobol = Sobol(dim, rng) if dim <= MOST_DIMENSIONS else _sobol_of_scipy(dim, rng)
     return lambda n: sobol(n) + 2.0 ** -(BITS + 1)
 
@@ -150,7 +157,7 @@ def _grid(cells: int, dim: int) -> Points:
 
 
 def _cells_per_axis(n: int, dim: int) -> int:
-    # In integers: 243 ** (1 / 5) is a little more than 3 in floating point.
+    # Counted in integers, because 243 ** (1 / 5) is a little more than 3 in floating point.
     cells = max(1, round(n ** (1 / dim)) - 1)
     while cells**dim < n:
         cells += 1

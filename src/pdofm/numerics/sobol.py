@@ -1,19 +1,19 @@
-"""Scrambled Sobol' points in few dimensions, without the second that the import of scipy.stats takes.
+"""Scrambled Sobol' points in few dimensions, without importing scipy.stats, which takes a second.
 
 Direction numbers: S. Joe and F. Y. Kuo, SIAM J. Sci. Comput. 30 (2008) 2635. Scrambling: J. Matoušek, J. Complexity 14
-(1998) 527, a random linear map of the digits and a digital shift. The points are those of scipy.stats.qmc.Sobol for the
-same generator.
+(1998) 527, a random linear map of the digits and a digital shift. For the same generator, the points are those of
+scipy.stats.qmc.Sobol.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt32
 
 BITS = 30
+"""Binary digits of each coordinate, as in SciPy; there are 2**30 points."""
 
-# Per dimension, from the second on: a primitive polynomial over the integers mod 2, its leading coefficient included,
-# as binary digits, and the first direction numbers.
 _POLYNOMIALS = (
     (0b11, (1,)),
     (0b111, (1, 3)),
@@ -25,12 +25,16 @@ _POLYNOMIALS = (
     (0b101001, (1, 1, 5, 5, 5)),
     (0b101111, (1, 1, 7, 11, 19)),
 )
+"""For each dimension from the second on, a primitive polynomial over the integers modulo 2, given by its coefficients
+as binary digits, and the first direction numbers."""
+
 MOST_DIMENSIONS = 1 + len(_POLYNOMIALS)
+"""The largest dimension that the table covers."""
 
 
 @lru_cache(maxsize=MOST_DIMENSIONS)
 def _directions(dim: int) -> UInt32[np.ndarray, "d bits"]:
-    """The number that each binary digit of an index adds, per axis, as 30 binary digits after the point."""
+    """The direction number of each binary digit of an index, for each axis, as 30 binary digits after the point."""
     found = np.ones((dim, BITS), dtype=np.uint32)
     for axis in range(1, dim):
         polynomial, first = _POLYNOMIALS[axis - 1]
@@ -47,7 +51,7 @@ def _directions(dim: int) -> UInt32[np.ndarray, "d bits"]:
 
 @lru_cache(maxsize=MOST_DIMENSIONS)
 def _digits(dim: int) -> UInt32[np.ndarray, "d bits bits"]:
-    """Their digits, from the first one after the point."""
+    """The binary digits of the direction numbers, from the first one after the point."""
     return _directions(dim)[:, :, None] >> np.arange(BITS - 1, -1, -1, dtype=np.uint32) & np.uint32(1)
 
 
@@ -55,7 +59,8 @@ def _digits(dim: int) -> UInt32[np.ndarray, "d bits bits"]:
 def _scrambled(
     dim: int, entropy: int | tuple[int, ...], spawn_key: tuple[int, ...]
 ) -> tuple[UInt32[np.ndarray, "d bits"], UInt32[np.ndarray, " d"]]:
-    """The directions after a random linear map, and a random shift. Most points are drawn with the same few seeds."""
+    """The direction numbers after a random linear map, and a random shift. They are cached because most points are
+    drawn with the same few seeds."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=spawn_key))
     places = np.arange(BITS, dtype=np.uint32)
     shift = rng.integers(2, size=(dim, BITS), dtype=np.uint32) @ (np.uint32(1) << places)
@@ -72,21 +77,23 @@ class Sobol:
     """A scrambled sequence in up to `MOST_DIMENSIONS` dimensions."""
 
     def __init__(self, dim: int, rng: np.random.Generator):
-        (own,) = rng.bit_generator.seed_seq.spawn(1)  # pyright: ignore[reportAttributeAccessIssue]
+        seeds: Any = rng.bit_generator.seed_seq  # NumPy declares an interface without `spawn`
+        (own,) = seeds.spawn(1)
         entropy = own.entropy if isinstance(own.entropy, int) else tuple(own.entropy)
         self._numbers, self._shift = _scrambled(dim, entropy, own.spawn_key)
         self._next = 0
 
     def __call__(self, n: int) -> Float[np.ndarray, "n d"]:
-        """The next n points, multiples of 2^-30 in [0, 1): n a power of two that divides the number of those before."""
+        """The next n points, whose coordinates are multiples of 2^-30 in [0, 1). n must be a power of two that divides
+        the number of points drawn before."""
         start, self._next = self._next, self._next + n
         if n < 1 or n & (n - 1) or start % n or self._next > 2**BITS:
             raise ValueError(
-                f"{n} points after {start} are not a block of a sequence of {2**BITS}: take the same power of two "
-                "again and again, or double the points."
+                f"{n} points after {start} are not a block of a sequence of {2**BITS}. Draw the same power of two each "
+                "time, or as many points as were drawn before."
             )
         # In the order of Gray's code, in which neighbours differ in one digit, the second half of a block is the first
-        # one backwards with one digit more.
+        # half in reverse, with one more digit set.
         points = np.zeros((n, len(self._shift)), dtype=np.uint32)
         for j in range(n.bit_length() - 1):
             points[1 << j : 2 << j] = points[: 1 << j][::-1] ^ self._numbers[:, j]

@@ -11,11 +11,10 @@ from pdofm.domain import Domain, Part
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 
-RESERVED = {"problem", "features", "coefficients", "error_estimate", "converged", "reason", "stats", "attempts"} | {
-    *("space", "search"),
-    *("gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
+RESERVED = {
+    *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
+    *("space", "search", "gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
 }
-"""Attributes of a `Solution`, and of one of many solutions. An unknown of the same name could not be reached."""
 
 CLOSED = 1e-9
 """How far outside the domain a given point may lie, in sizes of the domain: points on the boundary are allowed, and

@@ -12,25 +12,25 @@ from jaxtyping import Float
 
 from pdofm._types import Points, SpaceNormals
 from pdofm.calculus.terms import Fields, Layout, LeftSide, joined
-from pdofm.numerics.batches import padded, slices
+from pdofm.numerics.batches import POINTS_PER_CALL, in_batches
 from pdofm.problem.conditions import call
-
-BATCH = 512
-"""Points that a right side is evaluated at in one go: one shape, one compilation."""
 
 
 @dataclass(frozen=True)
 class Exact:
-    """The exact solution, compared by value so that compiled functions are shared."""
+    """The exact solution. Equal ones share compiled functions."""
 
     functions: Any
 
     def fields(self) -> Any:
+        """The exact solution as the functions of a problem receive the unknowns."""
         return self.functions if callable(self.functions) else Fields(dict(self.functions))
 
 
 @dataclass(frozen=True)
 class Manufactured:
+    """The right side that makes a given function the exact solution: the left side of that function."""
+
     lhs: LeftSide
     exact: Exact
     numbers: ClassVar[None] = None
@@ -42,12 +42,13 @@ class Manufactured:
 
 @dataclass(frozen=True)
 class Given:
-    """Data of the user's: a function or a tuple of numbers, compared by value so that compiled functions are shared."""
+    """Data that the user gave, as a function or as a tuple of numbers. Equal ones share compiled functions."""
 
     value: Any
 
     @property
     def numbers(self) -> tuple[float, ...] | None:
+        """The values at every point, if they are constants."""
         return None if callable(self.value) else self.value
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
@@ -55,25 +56,19 @@ class Given:
 
 
 RightSide = Manufactured | Given
-"""The right side of a term at a point; its `numbers`, if it is the same everywhere and known."""
+"""The right side of a term as a function of a point; `numbers` holds its values if they are constants."""
 
 
 def at_points(right_side: RightSide, layout: Layout, points: Array | np.ndarray, normals: Array | np.ndarray) -> Array:
-    """A right side at points, operation by operation: for functions that are evaluated once."""
+    """A right side at points, without compilation: the better choice for a function that is evaluated only once."""
     return jax.vmap(lambda z, normal: right_side(layout, layout.arguments(z), normal))(points, normals)
 
 
-_compiled = partial(jax.jit, static_argnames=("right_side", "layout"))(at_points)
+_compiled = jax.jit(at_points, static_argnames=("right_side", "layout"))
 
 
 def values_at(right_side: RightSide, layout: Layout, points: Points, normals: SpaceNormals) -> Float[np.ndarray, "n k"]:
-    """A right side at points; numbers need no evaluation, functions are compiled once."""
+    """A right side at points. Functions are compiled, once; constants need no evaluation."""
     if right_side.numbers is not None:
         return np.broadcast_to(np.array(right_side.numbers), (len(points), len(right_side.numbers)))
-    if len(points) == 0:
-        return values_at(right_side, layout, np.zeros((1, points.shape[1])), np.zeros((1, normals.shape[1])))[:0]
-    parts = []
-    for here in slices(len(points), BATCH):
-        found = _compiled(right_side, layout, padded(points[here], BATCH), padded(normals[here], BATCH))
-        parts.append(np.asarray(found)[: here.stop - here.start])
-    return np.concatenate(parts)
+    return in_batches(partial(_compiled, right_side, layout), (points, normals), (POINTS_PER_CALL,))

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from pdofm._types import Key, Matrix, Points
+from pdofm._types import Coefficients, Key, Matrix, Points
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Points
+from pdofm._types import Coefficients, Points
 from pdofm.deprecation import renamed
 from pdofm.discrete.assemble import left_values, residuals
 from pdofm.discrete.collocate import Block, thinned, with_equation
-from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import feature_values
 from pdofm.discrete.system import System

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from pdofm._types import Coefficients
 from pdofm.calculus.jets import unit
 from pdofm.deprecation import renamed_attribute
-from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.errors import ProblemError
 from pdofm.features import Features
