@@ -17,6 +17,12 @@ from pdofm.solving.methods import Method
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import ROUNDING
 
+MAX_FEATURES = 2000
+"""Default budget of features per component: one dense factorisation takes seconds."""
+
+MAX_SECONDS = 120.0
+"""Default time after which a search begins nothing new."""
+
 
 def solve(
     problem: Problem,
@@ -62,29 +68,47 @@ def solve(
     placed = {"points": points, "boundary_points": boundary_points, "sampling": sampling}
     searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds, "candidates": candidates}
     if features is None and tol is not None:
-        if not ROUNDING <= tol < 1:
-            raise SolveError(
-                f"A search needs a relative error between {ROUNDING:g}, what rounding allows in float64, and 1; got "
-                f"tol={tol:g}."
-            )
         _refuse(placed, "belongs to features that you choose: give them, too")
-        budget = (2000 if max_features is None else max_features, 120.0 if max_seconds is None else max_seconds)
-        search = Search(problem, tol, method, key, *budget, () if candidates is None else candidates)
-        solution = search.run(default_policy if policy is None else policy)
+        solution = _search(problem, tol, method, key, **{k: v for k, v in searched.items() if v is not None})
     else:
         _refuse(searched, "belongs to a search: give tol=, and no features")
         chosen = {name: value for name, value in placed.items() if value is not None}
         solution = fit(problem, features, method=method, tol=tol, key=key, **chosen)
+    _warn(solution)
+    return solution
+
+
+def _search(
+    problem: Problem,
+    tol: float,
+    method: Method | None,
+    key: Key,
+    *,
+    policy: Policy = default_policy,
+    max_features: int = MAX_FEATURES,
+    max_seconds: float = MAX_SECONDS,
+    candidates: Sequence[Features] = (),
+) -> Solution:
+    if not ROUNDING <= tol < 1:
+        raise SolveError(
+            f"A search needs a relative error between {ROUNDING:g}, what rounding allows in float64, and 1; got "
+            f"tol={tol:g}."
+        )
+    return Search(problem, tol, method, key, max_features, max_seconds, candidates).run(policy)
+
+
+def _warn(solution: Solution) -> None:
+    """Point out a solution that has not converged, and one that is zero."""
+    name = solution.problem.name
     if not solution.converged:
         warnings.warn(
-            f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
+            f"The solution of {name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=3
         )
-    elif not solution.coefficients.any() and not solution(problem.domain.sample(8)).any():
+    elif not solution.coefficients.any() and not solution(solution.problem.domain.sample(8)).any():
         warnings.warn(
-            f"The solution of {problem.name!r} is zero, as all of its data are. Was a source or a value forgotten?",
-            stacklevel=2,
+            f"The solution of {name!r} is zero, as all of its data are. Was a source or a value forgotten?",
+            stacklevel=3,
         )
-    return solution
 
 
 def _refuse(arguments: dict[str, Any], why: str) -> None:

@@ -15,15 +15,20 @@ leading columns of A. Three things are learned from them.
 The estimate is the largest of these numbers, and of what an iteration that stopped still lacks.
 """
 
-import numpy as np
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from pdofm._types import Points
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import Coefficients, Points
 from pdofm.discrete.evaluate import evaluate_all
 from pdofm.discrete.system import System
 from pdofm.features import Features
 from pdofm.numerics.distance import distance, relative_sizes
 from pdofm.numerics.lstsq import EPSILON, Factorization
 from pdofm.solving.methods import Outcome
+from pdofm.solving.verdict import NOT_UNIQUE
 
 NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 """Fractions of the features for the distance, for the calibration of the residual, and for the rate."""
@@ -40,41 +45,81 @@ NEGLIGIBLE = 1e-9
 """Condition number times rounding below which a full-rank system is known to leave nothing undetermined."""
 
 
-def estimate_error(features: Features, outcome: Outcome, system: System, points: Points) -> float:
-    """The estimated relative L2 error of an outcome, from its system at points that were not used in the fit, those
-    inside being `points`."""
-    c, factored = outcome.coefficients, outcome.factorization
-    fine, coarse = float(np.linalg.norm(system.b)), {}
-    for fraction in (NEAR, *CALIBRATING, *SLOW):
-        kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
-        coarse[fraction] = factored.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
-    fine_values, *coarse_values = evaluate_all(features, np.stack([c, *coarse.values()]), points)
-    distances, calibrated = {}, []
-    for (fraction, coefficients), values in zip(coarse.items(), coarse_values, strict=True):
-        distances[fraction] = distance(values, fine_values)
-        if fraction in CALIBRATING:
-            residual = float(np.linalg.norm(system.b - system.A @ (coefficients - c).reshape(-1)))
-            calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
-    if not fine_values.any() and fine > 0:
-        return 1.0  # zero, although the data are not
-    numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
-    data = float(np.linalg.norm(system.b + system.A @ c.reshape(-1)))  # the (linearised) residual of zero
-    if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
-        numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
-    return float(np.max(numbers))
+@dataclass(frozen=True)
+class Estimate:
+    """The estimated relative L2 error of an outcome, and the fraction of a random function that its system does not
+    see."""
+
+    error: float
+    undetermined: float
+
+
+def estimate(features: Features, outcome: Outcome, held_out: System, points: Points) -> Estimate:
+    """How wrong an outcome is, from its system at held-out points, of which those inside the domain are `points`."""
+    functions = {fraction: _coarse(features, outcome, fraction) for fraction in (NEAR, *CALIBRATING, *SLOW)}
+    free = _free_functions(features, outcome.factorization)
+    # All functions in one go: evaluating the features costs more than combining them.
+    found = evaluate_all(features, np.stack([outcome.coefficients, *functions.values(), *free]), points)
+    fine, coarse = found[0], found[1 : 1 + len(functions)]
+    undetermined = _free_fraction(found[1 + len(functions) :, :FREE_POINTS])
+    error = _error(outcome, held_out, fine, {f: (functions[f], v) for f, v in zip(functions, coarse, strict=True)})
+    return Estimate(max(error, undetermined if undetermined <= NOT_UNIQUE else 1.0), undetermined)
 
 
 def undetermined(features: Features, factored: Factorization, points: Points) -> float:
     """The part of a random function of the space that the equation and the conditions do not see, as a fraction of that
     function's size at some points. It is rounding if the solution is unique: what they do not see is zero everywhere.
     """
+    free = _free_functions(features, factored)
+    return _free_fraction(evaluate_all(features, np.stack(free), points[:FREE_POINTS])) if free else 0.0
+
+
+def _coarse(features: Features, outcome: Outcome, fraction: float) -> Coefficients:
+    """The coefficients of the least-squares solution in a fraction of the features, the leading ones."""
+    c = outcome.coefficients
+    kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
+    return outcome.factorization.coarse(outcome.projected, kept * c.shape[1]).reshape(c.shape)
+
+
+def _error(
+    outcome: Outcome,
+    held_out: System,
+    fine_values: Float[np.ndarray, "n C"],
+    coarse: Mapping[float, tuple[Coefficients, Float[np.ndarray, "n C"]]],
+) -> float:
+    """The estimated error, from coarse solutions: the coefficients and values of each."""
+    c = outcome.coefficients
+    fine, distances, calibrated = float(np.linalg.norm(held_out.b)), {}, []
+    for fraction, (coefficients, values) in coarse.items():
+        distances[fraction] = distance(values, fine_values)
+        if fraction in CALIBRATING:
+            residual = float(np.linalg.norm(held_out.b - held_out.A @ (coefficients - c).reshape(-1)))
+            calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
+    if not fine_values.any() and fine > 0:
+        return 1.0  # zero, although the data are not
+    numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
+    data = float(np.linalg.norm(held_out.b + held_out.A @ c.reshape(-1)))  # the (linearised) residual of zero
+    if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
+        numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
+    return float(np.max(numbers))
+
+
+def _free_functions(features: Features, factored: Factorization) -> list[Coefficients]:
+    """A random function, its part that the system does not see, and zero; none of them if the system is so well
+    conditioned that it sees everything."""
     size = len(factored.scale)
     if factored.rank == size and factored.condition * EPSILON < NEGLIGIBLE:
-        return 0.0
+        return []
     some = np.random.default_rng(0).standard_normal(size) / factored.scale
-    free = some - factored.finish(factored.multiply(some))
-    functions = np.stack([some, free, np.zeros(size)]).reshape(3, features.size, -1)
-    whole, part, origin = evaluate_all(features, functions, points[:FREE_POINTS])
+    unseen = some - factored.finish(factored.multiply(some))
+    return [each.reshape(features.size, -1) for each in (some, unseen, np.zeros(size))]
+
+
+def _free_fraction(values: Float[np.ndarray, "functions n C"]) -> float:
+    """The size of the unseen part relative to the whole, from the values of `_free_functions`."""
+    if len(values) == 0:
+        return 0.0
+    whole, part, origin = values
     return float(np.max(relative_sizes(part - origin, whole - origin)))
 
 

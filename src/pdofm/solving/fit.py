@@ -11,13 +11,14 @@ from pdofm._types import Key
 from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
+from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
-from pdofm.solving.estimate import estimate_error, undetermined
-from pdofm.solving.methods import Linear, Method, Newton
+from pdofm.solving.estimate import estimate
+from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Residual, Solution, Stats
-from pdofm.solving.verdict import NOT_UNIQUE, Evidence, judge
+from pdofm.solving.verdict import Evidence, judge
 
 
 def fit(
@@ -41,7 +42,7 @@ def fit(
         discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
         others = discretisation.other_points(discretisation.features.size)
         discretisation = replace(discretisation, held_out=others)
-    features, size = discretisation.features, discretisation.features.size
+    features = discretisation.features
     with clock("assemble"):
         first = Linear() if method is None else method
         system = first.system(discretisation)
@@ -56,31 +57,42 @@ def fit(
         held_out = outcome.held_out or discretisation.system(
             outcome.coefficients, others, check=True, fold=False, role="held out"
         )
-        estimate = estimate_error(features, outcome, held_out, others[0].points)
-        free = undetermined(features, outcome.factorization, others[0].points)
-        estimate = max(estimate, free if free <= NOT_UNIQUE else 1.0)
-    residuals = {
-        name: Residual(_rms(outcome.residual[rows]), _rms((held_out.left - held_out.right)[held_out.rows[name]]))
-        for name, rows in outcome.rows.items()
-    }
+        found = estimate(features, outcome, held_out, others[0].points)
     stats = Stats(
         rows=len(outcome.residual),
-        features=size,
+        features=features.size,
         components=problem.layout.components,
         rank=outcome.factorization.rank,
         condition=outcome.factorization.condition,
-        residuals=residuals,
+        residuals=_residuals(outcome, held_out),
         held_out_residual=_rms(held_out.b),
         seconds=clock.seconds,
         steps=outcome.steps,
-        undetermined=free,
+        undetermined=found.undetermined,
     )
-    data = _rms(held_out.scales * held_out.right)
-    violations = {name: _rms(held_out.b[rows]) / data if data > 0 else 0.0 for name, rows in held_out.rows.items()}
     evidence = replace(
-        gathered(discretisation, free), tol=tol, iteration=outcome.verdict, estimate=estimate, violations=violations
+        gathered(discretisation, found.undetermined),
+        tol=tol,
+        iteration=outcome.verdict,
+        estimate=found.error,
+        violations=_violations(held_out),
     )
-    return Solution(problem, features, outcome.coefficients, estimate, judge(evidence), stats)
+    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+
+
+def _residuals(outcome: Outcome, held_out: System) -> dict[str, Residual]:
+    """The residual of each term, at fitted and held-out points."""
+    others = held_out.left - held_out.right
+    return {
+        name: Residual(_rms(outcome.residual[rows]), _rms(others[held_out.rows[name]]))
+        for name, rows in outcome.rows.items()
+    }
+
+
+def _violations(held_out: System) -> dict[str, float]:
+    """The scaled residual of each term at held-out points, as a fraction of all scaled data."""
+    data = _rms(held_out.scales * held_out.right)
+    return {name: _rms(held_out.b[rows]) / data if data > 0 else 0.0 for name, rows in held_out.rows.items()}
 
 
 def gathered(discretisation: Discretisation, free: float) -> Evidence:
