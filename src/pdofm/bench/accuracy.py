@@ -19,7 +19,7 @@ CONTENDERS = {
 """The modules in `pdofm.bench.contenders`, with the names of the packages in tables."""
 
 TARGET = 1e-9
-"""The relative L2 error at which times are compared: most packages reach it, and it is far above rounding errors."""
+"""The relative L2 error at which times are compared: accurate, but still far above rounding errors."""
 
 LIMIT = 1800.0
 """Seconds after which the process of a contender is stopped; the slowest one takes a few minutes."""

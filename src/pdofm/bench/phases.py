@@ -65,7 +65,7 @@ def bench_lstsq() -> list[Row]:
     dependent, and for polynomials, which are well conditioned."""
     rows = []
     for name, features in (
-        ("network", pf.NetworkFeatures(_SQUARE, width=500, depth=2)),
+        ("features of a network", pf.NetworkFeatures(_SQUARE, width=500, depth=2)),
         ("polynomials", pf.Chebyshev(_SQUARE, 500)),
     ):
         A = _assembly(features)()
