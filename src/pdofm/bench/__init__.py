@@ -1,4 +1,4 @@
-"""Speed, as ratios that are measured in one run, never as seconds alone."""
+"""Benchmarks. Every time is compared with a reference that is measured in the same run."""
 
 import contextlib
 import os
@@ -28,18 +28,21 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "start": bench_start,
     "growth": bench_growth,
 }
+"""The benchmarks that return rows of the table, by name."""
+
 NAMES = (*BENCHES, "accuracy")
+"""All benchmarks; "accuracy" also returns the runs of every package."""
 
 
 @dataclass
 class Report:
-    """Ratios, and every run of the contest behind those of "accuracy"."""
+    """The rows of the table, and all runs from which those of "accuracy" were derived."""
 
     rows: list[Row] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it and the machine, ready for json.dumps."""
+        """The report and a description of the machine, in a form that json.dumps accepts."""
         return {
             "machine": machine(),
             "rows": [asdict(row) | {"ratio": row.ratio} for row in self.rows],
@@ -48,7 +51,7 @@ class Report:
 
 
 def run(names: list[str], show: Callable[[str], None] = lambda _: None) -> Report:
-    """The named benchmarks, all of them for ``["all"]`` or an empty list; `show` is told what is being measured."""
+    """Run the named benchmarks, or all for ``["all"]`` or an empty list; `show` is called before each with its name."""
     chosen = list(NAMES) if not names or names == ["all"] else names
     for name in chosen:
         if name not in NAMES:
@@ -65,7 +68,7 @@ def run(names: list[str], show: Callable[[str], None] = lambda _: None) -> Repor
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """The machine, the versions of the packages and the seeds with which the numbers were measured."""
     packages = {name: version(name) for name in ("pdofm", "jax", "numpy", "scipy")}
     for contender in installed().values():
         packages |= contender
@@ -74,13 +77,13 @@ def machine() -> dict[str, Any]:
         "system": platform.system(),
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "seeds": f"0 (pyRFM: its own); points of the contest {SEED}",
+        "seeds": f"0 (pyRFM: its own), and {SEED} for the points at which errors are measured",
         **packages,
     }
 
 
 def _processor() -> str:
-    """Its model where the system tells, otherwise its architecture."""
+    """The model of the processor, or its architecture if the system does not tell the model."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
         for line in lines:
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""Time to accuracy: the same problems by this package and by others, each in processes of its own."""
+"""Time to accuracy: the same problems solved by this package and by others, each in its own process."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,23 +16,25 @@ CONTENDERS = {
     "pyrfm": "pyRFM",
     "deepxde": "DeepXDE",
 }
-"""Modules in `pdofm.bench.contenders`, and what they are called in tables."""
+"""The modules in `pdofm.bench.contenders`, with the names of the packages in tables."""
 
 TARGET = 1e-9
+"""The relative L2 error at which times are compared: accurate, but still far above rounding errors."""
 
 LIMIT = 1800.0
-"""Seconds after which the process of a contender counts as hanging; the slowest takes a few minutes."""
+"""Seconds after which the process of a contender is stopped; the slowest one takes a few minutes."""
 
 CONTEST: tuple[str, ...] = ("-m", "pdofm.bench.contest")
-"""What Python is told to run for one contender and one problem."""
+"""The arguments of Python that run one contender on one problem."""
 
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
-"""For all contenders: memory that is freed stays with the process. To ask for new pages costs more than some solves."""
+"""Variables that let the process of a contender keep memory that is freed: to obtain new pages from the system takes
+longer than some solves."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One level of one contender: seconds, all work included, and the relative L2 error that they buy."""
+    """One level of one contender: the time for all work in seconds, and the relative L2 error that is reached."""
 
     contender: str
     problem: str
@@ -42,7 +44,7 @@ class Run:
 
 
 def installed() -> dict[str, dict[str, str]]:
-    """The contenders whose packages are here, with their versions."""
+    """The contenders whose packages are installed, with the versions of the packages."""
     found = {}
     for name in CONTENDERS:
         try:
@@ -53,8 +55,8 @@ def installed() -> dict[str, dict[str, str]]:
 
 
 def race(show: Callable[[str], None] = lambda _: None, limit: float = LIMIT) -> tuple[list[Run], list[Row]]:
-    """All levels of all contenders that are installed, and a row for each process that failed; the levels that it had
-    measured before are kept."""
+    """Measure all levels of all installed contenders. Returns the runs, and a row for each process that failed; what it
+    had measured before is among the runs."""
     runs, failures = [], []
     for problem in PROBLEMS:
         for name in installed():
@@ -67,33 +69,33 @@ def race(show: Callable[[str], None] = lambda _: None, limit: float = LIMIT) -> 
 
 
 def extra_sources(count: int = 1000, show: Callable[[str], None] = lambda _: None, limit: float = LIMIT) -> list[Row]:
-    """Extra sources on the square with everything prepared that does not depend on them, for each of so many."""
+    """Measure the time for one of `count` further sources on the square, when everything else has been prepared."""
     if "ngsolve" not in installed():
         return []
-    show("extra sources")
+    show("further sources")
     answers = {name: _contest(name, "sources", str(count), limit=limit) for name in ("pdofm", "ngsolve")}
-    case = f"poisson-square: one of {count} extra sources"
+    case = f"poisson-square: one of {count} further sources"
     failures = [f"{CONTENDERS[name]}: {answer.failure}" for name, answer in answers.items() if answer.failure]
     if failures:
         return [failed("accuracy", case, failure) for failure in failures]
     ours, theirs = (answer.lines[0] for answer in answers.values())
-    against = f"NGSolve, condensed and factored before, {theirs['error']:.0e}"
+    against = f"NGSolve with a prepared factorisation, error {theirs['error']:.0e}"
     return [Row("accuracy", f"{case}, error {ours['error']:.0e}", against, ours["seconds"], theirs["seconds"])]
 
 
 def _contest(name: str, *arguments: str, limit: float) -> Answer:
-    """What a contender's own process has measured."""
+    """The answer of a process that runs one contender."""
     environment = KEEP_MEMORY | import_module(f"pdofm.bench.contenders.{name}").ENVIRONMENT
     answer = ask(*CONTEST, name, *arguments, environment=environment, limit=limit)
     measured = [line for line in answer.lines if isinstance(line, dict)]
-    # Its last line is the number of the others: a package may end the process as if all were well.
+    # Its last line is the number of the others: a package may end the process early without an error.
     complete = answer.lines[-1:] == [len(measured)]
     return Answer(measured, answer.failure or ("" if complete else "failed, ended before it had finished"))
 
 
 def compare(runs: Sequence[Run]) -> list[Row]:
-    """This package against each of the others, problem by problem: the cheapest levels that reach `TARGET`, or, where
-    the other one does not reach it, its smallest error."""
+    """Compare this package with each of the others, problem by problem, by the fastest levels that reach `TARGET`. If
+    the other package does not reach it, its smallest error is the target."""
     rows = []
     for problem in dict.fromkeys(run.problem for run in runs):
         here = [run for run in runs if run.problem == problem]
@@ -102,12 +104,12 @@ def compare(runs: Sequence[Run]) -> list[Row]:
             target = max(TARGET, min(run.error for run in theirs))
             mine, their = cheapest(ours, target), cheapest(theirs, target)
             if mine is None or their is None:
-                best = f"not reached, {min(run.error for run in ours):.0e}" if ours else "not measured"
-                rows.append(Row("accuracy", f"{problem}: {best}", f"{other} {target:.0e}", float("nan"), 1.0))
+                best = f"not reached, smallest error {min(r.error for r in ours):.0e}" if ours else "not measured"
+                rows.append(Row("accuracy", f"{problem}: {best}", f"{other}, error {target:.0e}", float("nan"), 1.0))
                 continue
             case = f"{problem}: {mine.level}, error {mine.error:.0e}"
             rows.append(
-                Row("accuracy", case, f"{other}, {their.level}, {their.error:.0e}", mine.seconds, their.seconds)
+                Row("accuracy", case, f"{other}, {their.level}, error {their.error:.0e}", mine.seconds, their.seconds)
             )
     return rows
 

@@ -1,8 +1,8 @@
-"""One contender on one problem, in this process.
+"""Run one contender on one problem, in this process.
 
-``python -m pdofm.bench.contest NAME PROBLEM`` prints its levels, each as soon as it is measured; ``python -m
-pdofm.bench.contest NAME sources COUNT`` prints the seconds for each of so many extra sources, and the error. They are
-lines of JSON; the last line is the number of the others.
+``python -m pdofm.bench.contest NAME PROBLEM`` prints each level as soon as it is measured. ``python -m
+pdofm.bench.contest NAME sources COUNT`` prints the seconds for each of COUNT further sources, and the error. The output
+consists of lines of JSON; the last line is the number of the lines before it.
 """
 
 import sys
@@ -22,11 +22,11 @@ from pdofm.bench.process import results
 
 
 def main(name: str, problem: str, count: str = "0") -> None:
-    """Measure and print, a line at a time."""
+    """Measure, and print each result as a line."""
     report, reported = results(), 0
     module = import_module(f"pdofm.bench.contenders.{name}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the cheap levels are not meant to converge
+        warnings.simplefilter("ignore")  # cheap levels are not expected to converge
         for found in _found(module, problem, int(count)):
             report(found)
             reported += 1
@@ -34,7 +34,7 @@ def main(name: str, problem: str, count: str = "0") -> None:
 
 
 def _found(module: ModuleType, problem: str, count: int) -> Iterator[dict[str, Any]]:
-    """What there is to report, each measured when it is asked for."""
+    """The results, measured one after the other."""
     if problem == "sources":
         yield _sources(module.sources(), count)
         return
@@ -43,11 +43,11 @@ def _found(module: ModuleType, problem: str, count: int) -> Iterator[dict[str, A
 
 
 LEAST_SECONDS = 0.5
-"""Hot runs are repeated for at least this long: milliseconds vary from one moment to the next."""
+"""Least total time of repeated runs in seconds: the times of single short runs vary too much."""
 
 
 def _hot(solve: Callable[[], Evaluate], repeats: int) -> tuple[float, Evaluate]:
-    """Median seconds of all runs but the first, and what the last one found; of the first one if there is no other."""
+    """The median time of all runs but the first, and the last solution; with one repeat, those of the first run."""
     start = time.perf_counter()
     found, taken, begun = solve(), [], time.perf_counter()
     if repeats == 1:
@@ -60,13 +60,13 @@ def _hot(solve: Callable[[], Evaluate], repeats: int) -> tuple[float, Evaluate]:
 
 
 def _measured(level: Level, problem: str) -> dict[str, str | float]:
-    """Seconds, hot unless the level is run only once, and the error."""
+    """The time and the error of a level."""
     seconds, found = _hot(level.solve, level.repeats)
     return {"level": level.name, "seconds": seconds, "error": _error(found, problem)}
 
 
 def _sources(solve: Sources, count: int) -> dict[str, float]:
-    """Seconds for each source, to evaluate it included, and the median of relative L2 errors."""
+    """The time for each source, including its evaluation, and the median of the relative L2 errors."""
     rng = np.random.default_rng(SEED)
     frequencies, points = rng.uniform(-np.pi, np.pi, (count, 2)), rng.uniform(-1, 1, (1000, 2))
     seconds, _ = _hot(lambda: solve(frequencies), 9)
@@ -79,7 +79,7 @@ def _sources(solve: Sources, count: int) -> dict[str, float]:
 
 
 def _error(found: Evaluate, name: str) -> float:
-    """The relative L2 error at points that nobody knows, of the worst component."""
+    """The relative L2 error of the worst component, at points that the contenders do not know."""
     problem = pf.zoo.get(name)
     points = problem.domain.sample(10000, "random", key=SEED)
     exact = problem.exact_values(points)

@@ -1,4 +1,4 @@
-"""The picture of a contest: seconds against error."""
+"""A figure of the errors that packages reach against the time that they need."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +13,11 @@ STYLES = {
     "pyRFM": ("D-.", "#d55e00"),
     "DeepXDE": ("v:", "#999999"),
 }
+"""Markers with line styles, and colours, of the packages."""
 
 
 def plot(runs: Sequence[Run], path: Path) -> None:
-    """One panel per problem, one line per contender; the target is a grey line."""
+    """Draw a panel for each problem with a line for each package; the target is a grey line."""
     import matplotlib
 
     problems = list(dict.fromkeys(run.problem for run in runs))

@@ -1,4 +1,4 @@
-"""How cost and memory grow with points, features, dimensions and subdomains."""
+"""The growth of time and memory with the numbers of points, features, dimensions and subdomains."""
 
 import math
 import sys
@@ -15,13 +15,16 @@ from pdofm.bench.process import ask, failed, results
 from pdofm.bench.timing import Row, median_seconds
 
 _SQUARE = pf.Box([-1, -1], [1, 1])
+
 MANY_ROWS, FEATURES = 1_000_000, 500
+"""Points and features of the process whose peak memory is measured: its matrix takes 4 GB."""
 
 
 def bench_growth() -> list[Row]:
-    """Whole solves, hot, each against the smallest of its kind; the exponent is fitted over all sizes.
+    """Complete solves of increasing size, after a first one; the largest is compared with the smallest.
 
-    Least squares with N rows and m features needs N m² operations; the assembly of a network of width m as many.
+    Least squares with N rows and m features needs of the order of N m² operations, and so does the assembly of a
+    network of width m. The exponent is fitted to all sizes.
     """
     points, features, dimensions, subdomains = (
         (4000, 8000, 16000, 32000),
@@ -40,25 +43,25 @@ def bench_growth() -> list[Row]:
 
 
 def _growth(what: str, sizes: Sequence[int], make: Callable[[int], Callable[[], Any]]) -> list[Row]:
-    """Seconds and memory of the largest size against the smallest."""
+    """The time and the memory of the largest size, compared with the smallest."""
     tasks = [make(size) for size in sizes]
     seconds, memory = median_seconds(*tasks, repeats=3), [_traced(task) for task in tasks]
     rows = []
     for name, values, unit in (("time", seconds, "s"), ("memory", memory, "MiB")):
         case = f"{what}: {sizes[0]} to {sizes[-1]}, {name} grows with exponent {_exponent(sizes, values):.2f}"
-        rows.append(Row("growth", case, f"{sizes[0]}", values[-1], values[0], unit))
+        rows.append(Row("growth", case, f"the smallest, {sizes[0]}", values[-1], values[0], unit))
     return rows
 
 
 def _exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """The slope of a straight line through logarithms."""
+    """The slope of the line that fits the logarithms."""
     x, y = ([math.log(value) for value in series] for series in (sizes, values))
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
 
 
 def _traced(task: Callable[[], Any]) -> float:
-    """Peak MiB of arrays that NumPy holds; the compiled code works on blocks of a fixed size."""
+    """Peak memory of NumPy arrays in MiB. Compiled code works on blocks of a fixed size and is not counted."""
     tracemalloc.start()
     task()
     peak = tracemalloc.get_traced_memory()[1]
@@ -90,10 +93,12 @@ def _partition(subdomains: int) -> pf.Features:
 
 
 def _peak_of_many_rows() -> Row:
-    """Peak memory of a whole process that solves with a million rows, against that of the matrix."""
+    """The peak memory of a process that solves with a million rows, compared with that of the matrix."""
     answer = ask("-m", "pdofm.bench.growth")
     if answer.failure or not answer.lines:
-        return failed("growth", "peak memory of a process with many rows", answer.failure or "failed, no output")
+        return failed(
+            "growth", f"peak memory of a process with {MANY_ROWS} points", answer.failure or "failed, no output"
+        )
     found = answer.lines[-1]
     case = f"peak memory of a process, {found['rows']} rows x {FEATURES}, relative L2 error {found['error']:.0e}"
     matrix = 8 * found["rows"] * FEATURES / 2**20
@@ -101,19 +106,19 @@ def _peak_of_many_rows() -> Row:
 
 
 def main() -> None:
-    """Solve with a million rows and print what it took."""
+    """Solve with a million rows and print the peak memory and the error."""
     report, problem = results(), _poisson(_SQUARE)
     solution = pf.solve(problem, pf.NetworkFeatures(_SQUARE, FEATURES), points=MANY_ROWS)
     report({"rows": solution.stats.rows, "peak": _peak(), "error": solution.errors().relative_l2})
 
 
 def _peak() -> float:
-    """MiB that this process has had in memory at most."""
+    """The peak memory of this process in MiB."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage() counts what the parent had when it started this process
+    if status.exists():  # getrusage() would include the memory of the parent when it started this process
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 2**10
-    import resource  # not on every system
+    import resource  # not available on every system
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 

@@ -1,4 +1,4 @@
-"""The phases of a solve, each against the least that it could cost."""
+"""The phases of a solve, each compared with the least arithmetic that it needs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,31 +19,32 @@ from pdofm.features.trigonometry import cos, sin
 _SQUARE = pf.Box([-1, -1], [1, 1])
 
 LOOPED = 4
-"""Of 500 features so many are assembled one by one; the time of all is that many times longer."""
+"""Number of features, of 500, that are assembled one by one; the time for all is extrapolated from theirs."""
 
 
 def bench_assembly() -> list[Row]:
-    """The least-squares matrix of the Laplacian, 1024 points x 500 features of a residual network of depth 2.
+    """Assembly of the least-squares matrix of the Laplacian, for 1024 points and 500 features of a network of depth 2.
 
-    The least arithmetic: the first hidden layer sees the values only (n rows; the first derivatives of its input are
-    the same at all points), the second one values, two first derivatives and the Laplacian (4 n rows).
+    The least arithmetic consists of matrix products: with n rows in the first hidden layer, which needs only values,
+    since the derivatives of its input are the same at all points; and with 4 n rows in the second one, for values, two
+    first derivatives and the Laplacian.
     """
     features = pf.NetworkFeatures(_SQUARE, width=500, depth=2)
     task, reference = median_seconds(_assembly(features), products(5 * 1024, 500))
     case = "Laplacian, 1024 x 500, depth 2"
-    rows = [Row("assembly", case, "bare float64 GEMMs", task, reference)]
-    for how, compiled in (("compiled", True), ("operation by operation", False)):
+    rows = [Row("assembly", case, "its matrix products in float64 alone", task, reference)]
+    for how, compiled in (("compiled", True), ("not compiled", False)):
         (loop,) = median_seconds(_loop(features, compiled), repeats=2)
-        rows.append(Row("assembly", case, f"one feature after the other, {how}", task, loop * 500 / LOOPED))
+        rows.append(Row("assembly", case, f"assembly feature by feature, {how}", task, loop * 500 / LOOPED))
     x = jnp.linspace(-30, 30, 2**20)
     ours, plain = (jax.jit(lambda x, pair=pair: [f(x) for f in pair]) for pair in ((sin, cos), (jnp.sin, jnp.cos)))
     task, reference = median_seconds(lambda: ours(x), lambda: plain(x))
-    return [*rows, Row("assembly", "sine and cosine of 2^20 numbers", "those of XLA", task, reference)]
+    return [*rows, Row("assembly", "sine and cosine of 2^20 numbers", "sine and cosine of XLA", task, reference)]
 
 
 def _loop(features: pf.NetworkFeatures, compiled: bool) -> Callable[[], Any]:
-    """Columns of the matrix of the Laplacian as a tape of reverse-mode derivatives gives them: a gradient of the sum of
-    one feature over all points, then the gradient of each of its entries, feature after feature."""
+    """A task that assembles columns of the matrix of the Laplacian feature by feature, in reverse mode: the gradient of
+    the sum of a feature over all points, then the gradient of each of its entries."""
     points = jnp.asarray(_SQUARE.sample(1024))
 
     def column(features: pf.Features, points: Array, j: int | Array) -> Array:
@@ -60,11 +61,11 @@ def _loop(features: pf.NetworkFeatures, compiled: bool) -> Callable[[], Any]:
 
 
 def bench_lstsq() -> list[Row]:
-    """Least squares with a matrix of 1024 x 500: of network features, whose condition number is beyond float64, and of
-    polynomials, which are well conditioned; factored and solved for one right-hand side."""
+    """Factor a matrix of 1024 x 500 and solve for one right-hand side: for features of a network, which are numerically
+    dependent, and for polynomials, which are well conditioned."""
     rows = []
     for name, features in (
-        ("network", pf.NetworkFeatures(_SQUARE, width=500, depth=2)),
+        ("features of a network", pf.NetworkFeatures(_SQUARE, width=500, depth=2)),
         ("polynomials", pf.Chebyshev(_SQUARE, 500)),
     ):
         A = _assembly(features)()
@@ -72,15 +73,16 @@ def bench_lstsq() -> list[Row]:
         task, reference = median_seconds(
             lambda A=A, b=b: pf.QR().factor(A).solve(b), lambda A=A, b=b: lstsq(A, b, 1e-15, lapack_driver="gelsy")
         )
-        rows.append(Row("lstsq", f"{name}, {A.shape[0]} x {A.shape[1]}", "LAPACK gelsy", task, reference))
+        rows.append(Row("lstsq", f"{name}, {A.shape[0]} x {A.shape[1]}", "gelsy of LAPACK", task, reference))
     return rows
 
 
 def bench_training() -> list[Row]:
-    """One training step for Poisson's equation on the square: 1024 + 128 points, 500 features, depth 2, float32.
+    """One training step for the Poisson equation on the square: 1024 + 128 points, 500 features, depth 2, float32.
 
-    The least arithmetic, in products of (1024, 500) x (500, 500): 5 forward (see `bench_assembly`) and twice that
-    backward; 0.75 for the values on the boundary; the Gram matrix and its derivative 2 more with orthogonality.
+    The least arithmetic, counted in products of (1024, 500) x (500, 500), is 5 forward (see `bench_assembly`), twice as
+    many backward, and 0.75 for the values on the boundary; with orthogonality, the Gram matrix and its derivative are 2
+    more.
     """
     problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
 
@@ -98,16 +100,17 @@ def bench_training() -> list[Row]:
         repeats=5,
     )
     orthogonal, plain, double = (seconds / 20 for seconds in steps)
+    alone = "matrix products in float32 alone"
     return [
-        Row("training", "step with orthogonality", "bare float32 GEMMs", orthogonal, bare_with),
-        Row("training", "step without orthogonality", "bare float32 GEMMs", plain, bare_without),
-        Row("training", "step with orthogonality", "step without", orthogonal, plain),
-        Row("training", "step in float64", "step in float32", double, orthogonal),
+        Row("training", "step with orthogonality", f"its {alone}", orthogonal, bare_with),
+        Row("training", "step without orthogonality", f"its {alone}", plain, bare_without),
+        Row("training", "step with orthogonality", "step without orthogonality", orthogonal, plain),
+        Row("training", "step with orthogonality in float64", "the same in float32", double, orthogonal),
     ]
 
 
 def bench_partition() -> list[Row]:
-    """Random features under a partition of unity with 4, 16 and 64 subdomains, against one global basis of the same
+    """Random features in a partition of unity with 4, 16 and 64 subdomains, compared with a global basis of the same
     size."""
     plain = pf.RandomFeatures(_SQUARE, 512)
     rows = []
@@ -124,11 +127,12 @@ def bench_partition() -> list[Row]:
 
 
 def bench_transfer() -> list[Row]:
-    """Features of the square, 500 of a residual network of depth 2, for other sources and for other domains.
+    """The 500 features of a network of depth 2 on the square, for other sources and on other domains.
 
-    A thousand sources at once against one product of the transposed matrix with them. A new domain, from its points to
-    the solution for one source, against the least arithmetic: the products of `bench_assembly` for every interior
-    point, two per boundary point (its values only), and a bare Householder QR of the matrix.
+    Solving for a thousand sources at once is compared with one product of the transposed matrix and the sources. A
+    solve on a new domain, from the points to the solution, is compared with the least arithmetic: the products of
+    `bench_assembly` for every interior point, two products for every boundary point, which needs only values, and a
+    Householder QR of the matrix.
     """
     problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
     solver = pf.factor(problem, features)
@@ -137,7 +141,13 @@ def bench_transfer() -> list[Row]:
     matrix, sides = np.ones((500, solver.stats.rows)), np.ones((solver.stats.rows, 1000))
     task, reference = median_seconds(lambda: solver.solve(sources).coefficients, lambda: matrix @ sides)
     rows = [
-        Row("transfer", "one of 1000 sources, 500 features", "bare float64 GEMM", task / 1000, reference / 1000),
+        Row(
+            "transfer",
+            "one of 1000 sources, 500 features",
+            "its matrix product in float64 alone",
+            task / 1000,
+            reference / 1000,
+        ),
     ]
     for name in ("poisson-lshape", "poisson-annulus"):
         elsewhere = pf.zoo.get(name)
@@ -151,18 +161,26 @@ def bench_transfer() -> list[Row]:
             lambda tall=tall, work=work: lapack.dgeqrf(tall, lwork=work),
             repeats=7,
         )
-        rows.append(Row("transfer", f"{name} with features of the square", "bare GEMMs and QR", task, multiply + qr))
+        rows.append(
+            Row(
+                "transfer",
+                f"new domain {name}, features of the square",
+                "its matrix products and QR alone",
+                task,
+                multiply + qr,
+            )
+        )
     return rows
 
 
 def _assembly(features: pf.Features) -> Callable[[], Any]:
-    """The matrix of the Laplacian at 1024 points of the square."""
+    """A task that assembles the matrix of the Laplacian at 1024 points of the square."""
     problem = pf.Problem(_SQUARE, lambda u, x: -pf.laplacian(u)(x), source=1.0, conditions=[pf.Dirichlet(0.0)])
     blocks, zero = collocate(problem, 1024, 16)[:1], np.zeros((features.size, 1))
     return lambda: assemble(problem.layout, features, blocks, zero).A
 
 
 def _evaluation(features: pf.Features) -> Callable[[], Any]:
-    """The values of a function in the space at 4096 points of the square."""
+    """A task that evaluates a function of the space at 4096 points of the square."""
     points, ones = _SQUARE.sample(4096), np.ones((features.size, 1))
     return lambda: evaluate(features, ones, points)

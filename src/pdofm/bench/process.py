@@ -1,4 +1,4 @@
-"""Processes that measure for a benchmark: how they are asked, and how they answer."""
+"""Processes that measure for a benchmark: how they are started, and how they return results."""
 
 import contextlib
 import json
@@ -17,13 +17,18 @@ from typing import Any
 from pdofm.bench.timing import Row
 
 LIMIT = 300.0
-"""Seconds after which a process counts as hanging."""
+"""Seconds after which a process is stopped."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a process has written, and how it failed: ``""`` if it did not. `lines` are the values of its complete
-    lines of JSON, those before a failure included; `seconds` is its wall time, NaN if it failed."""
+    """The result of a process.
+
+    Attributes:
+        lines: the values of the complete lines of JSON that it has written, also if it failed later.
+        failure: how it failed; empty if it did not.
+        seconds: its wall time; NaN if it failed.
+    """
 
     lines: list[Any] = field(default_factory=list)
     failure: str = ""
@@ -31,11 +36,11 @@ class Answer:
 
 
 def ask(*arguments: str, environment: Mapping[str, str] | None = None, limit: float = LIMIT) -> Answer:
-    """Run Python with these arguments, and with these variables besides our own; whatever happens to it is an answer.
+    """Run Python with these arguments and with additional environment variables. A failure is part of the answer.
 
-    What a process that fails has written on standard error is passed on to ours.
+    If the process fails, what it has written to its standard error is written to ours.
     """
-    # In files, not in pipes: what was written before the process crashed or had to be killed is all there.
+    # Files, unlike pipes, keep everything that was written before the process crashed or was killed.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         command, variables = [sys.executable, *arguments], os.environ | (environment or {})
         start, code = time.perf_counter(), None
@@ -54,10 +59,10 @@ def ask(*arguments: str, environment: Mapping[str, str] | None = None, limit: fl
 
 
 def results() -> Callable[[Any], None]:
-    """Take standard output for results: the function returned writes one as a line of JSON, at once.
+    """Reserve standard output for results. The function that is returned writes one as a line of JSON, at once.
 
-    For the rest of this process, what anything else prints, compiled code included, goes to standard error. There is
-    no way back: compiled code may keep what it prints until the process ends.
+    For the rest of this process, everything else that is printed, also by compiled code, goes to standard error. This
+    cannot be undone, since compiled code may buffer its output until the process ends.
     """
     sys.stdout.flush()
     output = os.fdopen(os.dup(1), "w")
@@ -66,12 +71,12 @@ def results() -> Callable[[Any], None]:
 
 
 def failed(bench: str, case: str, failure: str) -> Row:
-    """The row of something that could not be measured."""
+    """A row of the table for a measurement that failed."""
     return Row(bench, case, failure, math.nan, math.nan)
 
 
 def _failure(code: int, said: str, garbage: str) -> str:
-    """How a process failed, by its exit code, its last words, and what it wrote that is not JSON."""
+    """How a process failed, from its exit code, the last line of its standard error, and output that is not JSON."""
     if code < 0:
         names = {each.value: each.name for each in signal.Signals}
         return f"failed, signal {-code} ({names.get(-code, 'unknown')})"
@@ -93,7 +98,7 @@ def _parsed(written: str) -> tuple[list[Any], str]:
 
 
 def _text(file: Any) -> str:
-    """All that was written to a file; a process that crashes may write anything."""
+    """The content of a file; bytes that are not text are replaced."""
     file.seek(0)
     return file.read().decode(errors="replace")
 

@@ -1,4 +1,4 @@
-"""How long a user waits in a new process, and for what."""
+"""The time that a user waits for the first solution in a new process, and what it consists of."""
 
 import math
 import os
@@ -15,16 +15,20 @@ from pdofm.bench.process import Answer, ask, failed, results
 from pdofm.bench.timing import Row
 
 PROBLEM = "poisson-lshape"
+"""The problem that is solved on the command line."""
+
 TOLERANCE = 1e-8
+"""The tolerance with which each problem of the zoo is solved twice."""
 
 COMPILE = "/jax/core/compile/backend_compile_duration"
+"""The event that JAX records when it compiles a function."""
+
 BEFORE_RUNNING = ("/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration", COMPILE)
-"""What JAX does with a function before it runs: to trace it, to lower it, to compile it."""
+"""The events that JAX records before a function runs: when it traces, lowers and compiles it."""
 
 Span = tuple[str, float, float]
-"""An event of JAX, its start and its end."""
+"""An event of JAX with its start and its end, in seconds."""
 
-# `python -m pdofm.bench.start` would have imported the package before any clock of ours starts.
 CHILD = """
 import sys, time
 start = time.perf_counter()
@@ -33,6 +37,8 @@ seconds = time.perf_counter() - start
 from pdofm.bench.start import main
 main(sys.argv[1], seconds)
 """
+"""The program of a new process. It is not ``python -m pdofm.bench.start``, which would import the package before the
+import can be timed."""
 
 
 def bench_start() -> list[Row]:
@@ -41,16 +47,16 @@ def bench_start() -> list[Row]:
 
 
 def _command_line() -> list[Row]:
-    """The import, and the first solve on the command line: with nothing compiled before, and with the cache that the
-    first one leaves; median of three processes each."""
+    """The import, and a solve on the command line without and with a cache of compiled functions; each is the median of
+    three processes."""
     with tempfile.TemporaryDirectory() as folder:
         libraries = _median("-c", "import jax.numpy, equinox, optax, scipy.linalg").seconds
         ours = _median("-c", "import pdofm").seconds
-        rows = [Row("start", "import pdofm", "import of jax, equinox, optax and scipy.linalg", ours, libraries)]
+        rows = [Row("start", "import pdofm", "import jax, equinox, optax and scipy.linalg", ours, libraries)]
         solve = ("-m", "pdofm.cli", "solve", PROBLEM, "--json")
-        for state in ("nothing compiled", "compiled before"):
-            # The first process fills the cache for the others: each cold one needs a new folder.
-            answer = _median(*solve, cache=folder, fresh=state == "nothing compiled")
+        for state in ("empty cache", "filled cache"):
+            # A process fills the cache, so each one that needs an empty cache has its own folder.
+            answer = _median(*solve, cache=folder, fresh=state == "empty cache")
             case = f"pdofm solve {PROBLEM}, {state}"
             if answer.failure:
                 rows.append(failed("start", case, answer.failure))
@@ -58,13 +64,14 @@ def _command_line() -> list[Row]:
             rows.append(Row("start", case, "import pdofm", answer.seconds, ours))
             phases = answer.lines[-1]["seconds"]
             rows += [
-                Row("start", f"{case}: {phase}", "the whole", value, answer.seconds) for phase, value in phases.items()
+                Row("start", f"{case}: {phase}", "the whole command", value, answer.seconds)
+                for phase, value in phases.items()
             ]
     return rows
 
 
 def first_solve(name: str) -> list[Row]:
-    """One problem of the zoo in a new process without a cache: the import, the first solve, the second one, and how
+    """Solve a problem of the zoo twice in a new process without a cache, and measure the import, both solves, and how
     much of the first one is tracing and compiling."""
     answer = ask("-c", CHILD, name, environment={"JAX_ENABLE_COMPILATION_CACHE": "false"})
     if answer.failure or not answer.lines:
@@ -75,12 +82,12 @@ def first_solve(name: str) -> list[Row]:
         Row("start", f"{name}: import pdofm", "first solve", found["import"], first),
         Row("start", f"{name}: first solve", "second solve", first, found["second"]),
         Row("start", f"{name}: tracing and compiling", "first solve", found["compiling"], first),
-        Row("start", f"{name}: functions compiled", f"second solve: {again}", functions, float(again) or math.nan, ""),
+        Row("start", f"{name}: functions compiled", f"second solve, {again}", functions, float(again) or math.nan, ""),
     ]
 
 
 def main(name: str, seconds: float) -> None:
-    """Solve a problem of the zoo twice and report what it took; `seconds` is what the import took."""
+    """Solve a problem of the zoo twice and report the times; `seconds` is that of the import."""
     report = results()
     spans: list[Span] = []
 
@@ -104,10 +111,10 @@ def main(name: str, seconds: float) -> None:
 
 
 def _solve_seconds(name: str) -> float:
-    """Seconds for one problem, to state it included."""
+    """The time for one problem in seconds, from its statement to its solution."""
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the time counts, whether it has converged or not
+        warnings.simplefilter("ignore")  # the time is wanted even if the solution does not converge
         pf.solve(pf.zoo.get(name), tol=TOLERANCE)
     return time.perf_counter() - start
 
@@ -117,7 +124,7 @@ def _compiled(spans: Iterable[Span]) -> int:
 
 
 def covered(spans: Iterable[tuple[float, float]]) -> float:
-    """Seconds within at least one of the spans: those inside of others, or of other threads, count once."""
+    """The seconds that at least one of the spans covers; nested and overlapping spans count once."""
     total, reached = 0.0, -math.inf
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, reached))
@@ -126,7 +133,7 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
 
 
 def _median(*arguments: str, cache: str | None = None, fresh: bool = False) -> Answer:
-    """The answer of a Python process: of three the one of median time, or one that failed."""
+    """Of three processes, the answer of the one with the median time, or of one that failed."""
     answers = []
     for turn in range(3):
         folder = {} if cache is None else {"XDG_CACHE_HOME": os.path.join(cache, str(turn) if fresh else "0")}

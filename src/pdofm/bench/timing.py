@@ -1,4 +1,4 @@
-"""Measurements: medians of tasks that take turns, and rows of a table."""
+"""Median times of tasks, and rows of the table of results."""
 
 import time
 from collections.abc import Callable
@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 REPEATS = 15
+"""How often a task is timed."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: the `value` of the task and that of the `reference` it is compared with, in the same unit."""
+    """A measurement: the `value` of a task, and that of the `reference` that it is compared with, in the same unit."""
 
     bench: str
     case: str
@@ -25,12 +26,12 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """How many times the reference the task takes."""
+        """The value of the task divided by that of the reference."""
         return self.value / self.reference
 
 
 def median_seconds(*tasks: Callable[[], Any], repeats: int = REPEATS) -> list[float]:
-    """Median seconds of each task; the tasks take turns, so that a change of the machine's speed meets all of them."""
+    """The median time of each task in seconds; tasks take turns, so that changes of the machine's speed affect all."""
     for task in tasks:
         jax.block_until_ready(task())
     seconds = np.empty((repeats, len(tasks)))
@@ -43,7 +44,7 @@ def median_seconds(*tasks: Callable[[], Any], repeats: int = REPEATS) -> list[fl
 
 
 def products(rows: int, width: int, dtype: Any = np.float64) -> Callable[[], Any]:
-    """One product (rows, width) x (width, width)."""
+    """A task that computes one product of matrices, (rows, width) x (width, width)."""
     rng = np.random.default_rng(0)
     a, b = (jnp.asarray(rng.standard_normal((n, width)), dtype) for n in (rows, width))
     product = jax.jit(lambda a, b: a @ b)

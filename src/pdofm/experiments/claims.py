@@ -16,7 +16,7 @@ HOLDS, PARTLY, OURS_ONLY, FAILS = "holds", "holds in part", "holds with our sett
 """The possible verdicts."""
 
 CLOSE = 1.2
-"""The largest factor between two errors that counts as equal: medians over seeds vary by about as much."""
+"""The largest factor between two errors at which they count as equal, since a published number is a single draw."""
 
 ORDERS = 100.0
 """The smallest gain that counts as "2 to 3 orders of magnitude"."""

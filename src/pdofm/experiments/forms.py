@@ -20,7 +20,7 @@ SETUPS = {
     "Helmholtz": Setup(partial(pf.zoo.get, "helmholtz-1d"), 100, 1.0, 500, 1000, 2),
     "square": Setup(partial(pf.zoo.get, "poisson-square"), 200, 0.01, 500, 1024, 128),
 }
-"""The two problems with the paper's settings; fewer features than in its tables, because there are many cases."""
+"""The two problems, with fewer training steps and, on the square, fewer features than in the tables of the paper."""
 
 WEIGHTS = (0.01, 1.0)
 """The weights λ of the penalty that are compared."""

@@ -30,13 +30,13 @@ DEGREES = np.arange(9)
 """Degrees of the polynomials of which a source is a combination."""
 
 STEPS = 8000
-"""Training steps: the ridges move to the layer slowly."""
+"""Number of training steps."""
 
 TEST_SEED = 123
 """Seed of the sources of the test; those of the training have seeds from 1000 on."""
 
 GRID = np.linspace(-1, 1, 4001)[:, None]
-"""The points at which solutions are compared: 40 per width of the layer."""
+"""The points at which solutions are compared: 20 per width of the layer."""
 
 
 def cases() -> Iterator[Case]:

@@ -32,7 +32,7 @@ FORMATS = (".pdf", ".png", ".svg")
 """Suffixes of the figures that can be saved."""
 
 DPI = 200
-"""Default resolution of figures in pixels per inch: enough for print at the size of a column."""
+"""Default resolution of figures, in pixels per inch."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,

@@ -11,8 +11,7 @@ from pdofm.domain import Domain, SpaceTime, outline
 from pdofm.errors import DomainError
 
 MAP_RESOLUTION, SLICE_RESOLUTION = 300, 200
-"""Default number of points along the longest side, of a single map and of each of several: about the pixels that are
-printed."""
+"""Default number of points along the longest side, of a single map and of each of several maps."""
 
 Along = Float[np.ndarray, " nx"]
 Across = Float[np.ndarray, " ny"]

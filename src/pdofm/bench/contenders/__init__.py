@@ -1,8 +1,8 @@
-"""Ways to solve the same problems: this package and others that a user could take instead, each at its best.
+"""Contenders: this package and others that a user could choose, each used as well as possible on the same problems.
 
-Every module here has `PACKAGES`, whose versions are reported; `ENVIRONMENT`, the variables that its process starts
-with; and ``levels(problem)``, from cheap to accurate. Some have ``sources()``, for many sources of one problem. The
-other packages are an optional extra: ``pip install 'pdofm[peers]'``.
+Every module defines `PACKAGES`, whose versions are reported; `ENVIRONMENT`, the environment variables of its process;
+and ``levels(problem)``, which returns choices of parameters from cheap to accurate. Some define ``sources()``, which
+solves one problem for many sources. The other packages are an optional extra: ``pip install 'pdofm[peers]'``.
 """
 
 from collections.abc import Callable
@@ -14,27 +14,34 @@ from jaxtyping import Float
 from numpy import ndarray
 
 PROBLEMS = ("poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube", "kovasznay", "poisson-corner")
-"""What is solved, by its name in the zoo."""
+"""The problems that are solved, by their names in the zoo."""
 
 SEED = 2027
-"""Of the points and the sources that contenders are judged by, which they do not know. What is random in themselves has
-the seed that is their default, 0 in this package."""
+"""The seed of the points at which errors are measured, and of further sources; contenders do not know them. What is
+random in a contender has its own default seed, which is 0 in this package."""
 
 VISCOSITY = 1 / 40
 RATE = 1 / (2 * VISCOSITY) - sqrt(1 / (4 * VISCOSITY**2) + 4 * pi**2)
-"""Of Kovasznay's flow, the second one along the stream."""
+"""Viscosity of Kovasznay's flow, and the rate at which it decays along the stream."""
+
+NEWTON_STEPS = 20
+"""The largest number of Newton steps for Kovasznay's flow; fewer are needed."""
+
+LAST_STEP = 1e-9
+"""Newton's iteration ends after a step of this size, relative to the solution. The error is then far smaller: about the
+square of the step, or, if the Jacobian is kept, a small fraction of it."""
 
 Evaluate = Callable[[Float[ndarray, "n d"]], Float[ndarray, " n"] | Float[ndarray, "n C"]]
-"""The solution at points."""
+"""Evaluates a solution at points."""
 
 
 Sources = Callable[[Float[ndarray, "k 2"]], Evaluate]
-"""Solves for the sources of k frequencies, and returns the solution for the last one, until it is called again."""
+"""Solves for the sources of k frequencies and returns the last solution, which is valid until the next call."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """One choice of parameters: ``solve()`` does all the work, from the mesh or the points to the solution."""
+    """A choice of parameters. ``solve()`` does all the work, from the mesh or the points to the solution."""
 
     name: str
     solve: Callable[[], Evaluate]
@@ -42,16 +49,16 @@ class Level:
 
 
 def coordinates(points: Float[ndarray, "n d"]) -> list[ndarray]:
-    """One array per axis."""
+    """The coordinates of points, as one array for each axis."""
     return [points[:, axis] for axis in range(points.shape[1])]
 
 
 def swelling(points: Float[ndarray, "n 2"], frequencies: Float[ndarray, "k 2"]) -> Float[ndarray, "n k"]:
-    """(1 - x²)(1 - y²) exp(ax + by), the exact solutions on the square for sources of frequencies (a, b)."""
+    """The exact solutions (1 - x²)(1 - y²) exp(ax + by) on the square, for sources of frequencies (a, b)."""
     return np.prod(1 - points**2, axis=1)[:, None] * np.exp(points @ frequencies.T)
 
 
 def kovasznay_velocity(x: ndarray, y: ndarray) -> tuple[ndarray, ndarray]:
-    """Its exact values, given on the boundary; the exact pressure is zero at the origin."""
+    """The exact velocity of Kovasznay's flow, which is given on the boundary; the pressure vanishes at the origin."""
     growth = np.exp(RATE * x)
     return 1 - growth * np.cos(2 * pi * y), RATE / (2 * pi) * growth * np.sin(2 * pi * y)

@@ -1,4 +1,4 @@
-"""DeepXDE: 4 layers of 50 tanh, or 3 of 20 in the cube, trained by Adam and then, for most of the time, by L-BFGS."""
+"""DeepXDE: tanh networks with 4 layers of width 50, or 3 of width 20 in the cube; Adam, then mostly L-BFGS."""
 
 import importlib
 import io
@@ -19,8 +19,8 @@ ENVIRONMENT: dict[str, str] = {"DDE_BACKEND": "pytorch", "OMP_NUM_THREADS": "2"}
 
 
 def levels(problem: str) -> list[Level]:
-    """From cheap to accurate."""
-    # Its L-BFGS runs in blocks of 1000 iterations.
+    """Numbers of training steps, from cheap to accurate."""
+    # L-BFGS of DeepXDE runs in blocks of 1000 iterations.
     ladders = {
         "poisson-square": (_square, [(200, 0), (200, 1000), (200, 2000)]),
         "poisson-lshape": (_lshape, [(200, 0), (500, 1000), (500, 2000)]),
@@ -36,7 +36,7 @@ def levels(problem: str) -> list[Level]:
 
 def _deepxde() -> Any:
     dde: Any = importlib.import_module("deepxde")
-    with redirect_stdout(io.StringIO()):  # it prints what it sets
+    with redirect_stdout(io.StringIO()):  # it prints the setting
         dde.config.set_default_float("float64")
     dde.config.set_random_seed(0)
     return dde
@@ -57,14 +57,14 @@ def _poisson_residual(dde: Any, x: Any, u: Any) -> Any:
 
 
 def _square(adam: int, lbfgs: int) -> Evaluate:
-    """Zero on the boundary by construction."""
+    """The network vanishes on the boundary by construction."""
     dde = _deepxde()
     data = _hard_poisson(dde, dde.geometry.Rectangle([-1, -1], [1, 1]), 1000)
     return _train(dde, data, 1, adam, lbfgs, transform=lambda x, u: (1 - x[:, :1] ** 2) * (1 - x[:, 1:] ** 2) * u)
 
 
 def _cube(adam: int, lbfgs: int) -> Evaluate:
-    """Zero on the boundary by construction."""
+    """The network vanishes on the boundary by construction."""
     dde = _deepxde()
     data = _hard_poisson(dde, dde.geometry.Cuboid([0, 0, 0], [1, 1, 1]), 1000)
 
@@ -76,7 +76,7 @@ def _cube(adam: int, lbfgs: int) -> Evaluate:
 
 
 def _annulus(adam: int, lbfgs: int) -> Evaluate:
-    """The values on both circles by construction: between them they are blended along the radius."""
+    """The network has the given values on both circles by construction; between them they are interpolated linearly."""
     dde = _deepxde()
     domain = dde.geometry.Disk([0, 0], 1) - dde.geometry.Disk([0, 0], 0.25)
 
@@ -91,7 +91,7 @@ def _annulus(adam: int, lbfgs: int) -> Evaluate:
 
 
 def _hard_poisson(dde: Any, domain: Any, points: int) -> Any:
-    """Without boundary conditions: the network satisfies them."""
+    """Data without boundary conditions, which the network satisfies by construction."""
     residual = partial(_poisson_residual, dde)
     return dde.data.PDE(domain, residual, [], num_domain=points, train_distribution="Hammersley")
 

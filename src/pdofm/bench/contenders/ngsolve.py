@@ -1,6 +1,7 @@
-"""NGSolve: finite elements of high order on few large elements, with static condensation and direct solvers.
+"""NGSolve: few large finite elements of high order, with static condensation and direct solvers.
 
-Meshes of few elements are written down; more threads than one help where there are more elements than a handful.
+Meshes of few elements are built by hand. The task manager is used only where there are enough elements for more than
+one thread.
 """
 
 import importlib
@@ -14,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from pdofm.bench.contenders import RATE, VISCOSITY, Evaluate, Level, Sources, coordinates
+from pdofm.bench.contenders import LAST_STEP, NEWTON_STEPS, RATE, VISCOSITY, Evaluate, Level, Sources, coordinates
 
 PACKAGES: tuple[str, ...] = ("ngsolve", "netgen-mesher")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -24,7 +25,7 @@ Cells = list[tuple[int, ...]]
 
 
 def levels(problem: str) -> list[Level]:
-    """From cheap to accurate."""
+    """Orders and meshes, from cheap to accurate."""
     if problem == "poisson-square":
         return [_level(_square, cells=2, order=order) for order in (4, 6, 8, 10, 12, 14)]
     if problem == "poisson-lshape":
@@ -42,9 +43,9 @@ def levels(problem: str) -> list[Level]:
 
 
 def sources() -> Sources:
-    """Many sources on the square, with all that does not depend on them prepared."""
+    """Solve for many sources on the square; everything that does not depend on them is prepared."""
     ng = _ngsolve()
-    # The dofs of a single element are inside of it, so that condensation leaves one product with a dense inverse.
+    # All degrees of freedom of a single element are interior, so a solve is one product with a dense inverse.
     space = ng.H1(_mesh(*_grid([-1, 1], [-1, 1])), order=14, dirichlet=".*")
     u, v = space.TnT()
     stiffness = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True, condense=True).Assemble()
@@ -86,7 +87,7 @@ def _grid(xs: Sequence[float] | ndarray, ys: Sequence[float] | ndarray) -> tuple
 
 
 def _mesh(corners: Corners, cells: Cells) -> Any:
-    """A mesh of cells whose corners are numbered counterclockwise."""
+    """A mesh of cells whose corners are listed counterclockwise."""
     ng: Any = importlib.import_module("ngsolve")
     netgen: Any = importlib.import_module("netgen.meshing")
     mesh = netgen.Mesh(dim=2)
@@ -108,7 +109,7 @@ def _sines(ng: Any, dimension: int) -> Any:
 
 
 def _poisson(space: Any, source: Any = None, boundary: Any = None) -> Any:
-    """The solution of -Δu = source, u = boundary; either is zero if it is not given."""
+    """The solution of -Δu = source with u = boundary; both are zero if omitted."""
     ng: Any = importlib.import_module("ngsolve")
     u, v = space.TnT()
     stiffness = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True, condense=True).Assemble()
@@ -155,7 +156,7 @@ def _annulus(order: int) -> Evaluate:
     geometry.AddCircle((0, 0), 1.0, leftdomain=1, rightdomain=0)
     geometry.AddCircle((0, 0), 0.25, leftdomain=0, rightdomain=1)
     with ng.TaskManager():
-        # As few triangles as the generator makes that still grow evenly from the inner circle to the outer one.
+        # The coarsest mesh whose triangles still grow evenly from the inner circle to the outer one.
         mesh = ng.Mesh(geometry.GenerateMesh(maxh=1.0, curvaturesafety=1.0))
         mesh.Curve(order)
         exact = _sines(ng, 2)
@@ -171,7 +172,7 @@ def _cube(order: int) -> Evaluate:
 
 
 def _corner(layers: int, order: int) -> Evaluate:
-    """A mesh that is graded to the corner, with the order falling by 0.7 from layer to layer."""
+    """A mesh that is graded towards the corner; the order decreases by 0.7 from layer to layer."""
     ng = _ngsolve()
     rim = [(0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1), (1, 0)]
     n, sectors = len(rim), len(rim) - 1
@@ -182,7 +183,7 @@ def _corner(layers: int, order: int) -> Evaluate:
     with ng.TaskManager():
         mesh = _mesh([*corners, (0.0, 0.0)], cells)
         space = ng.H1(mesh, order=order, dirichlet=".*", order_policy=ng.ORDER_POLICY.VARIABLE)
-        # The inner layers first: an edge between two layers has the order of the outer one.
+        # From the inside out, so that an edge between two layers gets the order of the outer one.
         for i in reversed(range(len(cells))):
             cell = mesh[ng.ElementId(ng.VOL, i)]
             layer_order = max(2, round(order - 0.7 * (i // sectors)))
@@ -191,7 +192,7 @@ def _corner(layers: int, order: int) -> Evaluate:
                 space.SetOrder(edge, layer_order)
         space.UpdateDofTables()
         angle = ng.atan2(-ng.x, ng.y)  # from the positive y axis, in (-π, π]
-        # On the y axis itself rounding may give -0.
+        # On the positive y axis, rounding may make the angle slightly negative.
         angle = ng.IfPos(angle + 1e-9, angle, angle + 2 * pi)
         exact = (ng.x**2 + ng.y**2) ** (1 / 3) * ng.sin(2 / 3 * angle)
         solution = _poisson(space, boundary=exact)
@@ -199,7 +200,7 @@ def _corner(layers: int, order: int) -> Evaluate:
 
 
 def _kovasznay(order: int) -> Evaluate:
-    """Taylor-Hood elements: Newton at order 7, then with one factorisation at the order that is asked for."""
+    """Taylor-Hood elements: Newton at order 7, then at the full order with a single factorisation."""
     ng = _ngsolve()
     with ng.TaskManager():
         mesh = _mesh(*_grid([-1, 1], np.linspace(-1, 1, 5)))
@@ -241,7 +242,7 @@ def _navier_stokes(mesh: Any, order: int, start: Any = None) -> Any:
     jacobian = ng.BilinearForm(space, condense=True)
     jacobian += (stokes + (ng.Grad(u) * velocity + ng.Grad(velocity) * u) * v) * ng.dx
     residual, step, inverse = solution.vec.CreateVector(), solution.vec.CreateVector(), None
-    for _ in range(20):
+    for _ in range(NEWTON_STEPS):
         equations.Apply(solution.vec, residual)
         if inverse is None or start is None:
             jacobian.Assemble()
@@ -251,7 +252,6 @@ def _navier_stokes(mesh: Any, order: int, start: Any = None) -> Any:
         step.data += jacobian.harmonic_extension * step
         step.data += jacobian.inner_solve * residual
         solution.vec.data -= step
-        # Newton's error is about the square of its step; with a Jacobian that is kept, far below the step as well.
-        if step.Norm() < (1e-4 if start is None else 1e-9) * solution.vec.Norm():
+        if step.Norm() < (1e-4 if start is None else LAST_STEP) * solution.vec.Norm():
             break
     return solution

@@ -1,7 +1,7 @@
 """This package, with a space that suits each problem, as a user would choose it.
 
-Where the boundary values are zero and the domain is a box, polynomials that satisfy them; on other domains random
-features; for a system polynomials, solved in a coarse space first; corner functions for the singularity.
+On a box with zero boundary values these are polynomials that satisfy them, on other domains random features. The system
+is solved with polynomials, in a coarse space first, and the singularity with corner functions.
 """
 
 from collections.abc import Callable
@@ -19,20 +19,20 @@ ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "
 
 
 def levels(problem: str) -> list[Level]:
-    """From cheap to accurate."""
+    """Sizes of the space, from cheap to accurate."""
     if problem in ("poisson-square", "poisson-cube"):
         degrees = (6, 9, 12, 15, 16, 17, 18, 20) if problem == "poisson-square" else (3, 5, 7, 9, 12, 14)
         return [_level(_hard_polynomials, problem, degree=degree) for degree in degrees]
     if problem in ("poisson-lshape", "poisson-annulus"):
         return [_level(_random, problem, features=features) for features in (60, 90, 120, 140, 150, 160, 180, 220)]
     if problem == "kovasznay":
-        # The flow varies less along the stream than across it.
+        # The flow varies more slowly along the stream than across it.
         return [_level(_from_coarse, problem, along=along, across=2 * along) for along in (6, 8, 10, 12, 13, 14, 15)]
     return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
 
 
 def sources() -> Sources:
-    """Many sources on the square, with all that does not depend on them prepared."""
+    """Solve for many sources on the square; everything that does not depend on them is prepared."""
     problem = pf.zoo.get("poisson-square")
     features = pf.HardDirichlet(pf.Chebyshev(problem.domain, degree=15), problem.domain)
     solver = pf.factor(problem, features, points=11 * features.size // 10, sampling="clustered")
@@ -66,8 +66,8 @@ def _random(problem: pf.Problem, features: int) -> Evaluate:
 
 
 def _from_coarse(problem: pf.Problem, along: int, across: int) -> Evaluate:
-    """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones. It needs more points to
-    begin with than to end."""
+    """Newton's iteration in coarse spaces, whose polynomials come first in the fine ones. It needs more points per
+    feature at the beginning than at the end."""
     coefficients, solution = np.zeros((0, 3)), None
     stages = ((2 * along // 7, 0.8, 1.2, 3), (4 * along // 7, 0.03, 1.2, 3), (along, 1e-5, 1.1, 2))
     for k, tol, points, around in stages:

@@ -1,7 +1,8 @@
-"""pyRFM: random features and least squares by QR, on one subdomain that covers the domain.
+"""pyRFM: random features and least squares by QR, on a single subdomain.
 
-Its cosines do better here than its default, tanh, and a wider range of their weights than the default of (-1, 1).
-The flow is found by Newton with its QR, since its own Newton factors anew and searches along the step every time.
+Cosines do better here than tanh, which is the default, and so does a wider range of weights than the default (-1, 1).
+The flow is computed by a Newton iteration with the QR of pyRFM, since its own Newton method factors a matrix and
+searches along the step in every iteration.
 """
 
 import importlib
@@ -16,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from pdofm.bench.contenders import VISCOSITY, Evaluate, Level, kovasznay_velocity
+from pdofm.bench.contenders import LAST_STEP, NEWTON_STEPS, VISCOSITY, Evaluate, Level, kovasznay_velocity
 
 PACKAGES: tuple[str, ...] = ("pyrfm", "torch")
 ENVIRONMENT: dict[str, str] = {"OMP_NUM_THREADS": "2"}
@@ -30,7 +31,7 @@ _DOMAINS: dict[str, Callable[[Any], Any]] = {
 
 
 def levels(problem: str) -> list[Level]:
-    """From cheap to accurate."""
+    """Numbers of features, from cheap to accurate."""
     if problem == "kovasznay":
         return [Level(f"{n} features", partial(_kovasznay, n)) for n in (100, 150, 200, 250, 280, 320, 400)]
     if problem not in _DOMAINS:
@@ -42,8 +43,8 @@ def levels(problem: str) -> list[Level]:
 
 
 def _model(rfm: Any, domain: Any, features: int, *spreads: float) -> Any:
-    """Weights are uniform in (-spread, spread), for all axes or one by one, with the coordinates scaled to (-1, 1);
-    biases likewise, with the smallest."""
+    """A model whose weights are uniform in (-spread, spread), with a spread for all axes or one for each; coordinates
+    are scaled to (-1, 1). Biases have the smallest spread."""
     torch: Any = importlib.import_module("torch")
     model = rfm.RFMBase(dim=domain.dim, n_hidden=features, domain=domain, n_subdomains=1, rf=rfm.RFCos)
     for submodel in model.submodels.flat_data:
@@ -77,7 +78,7 @@ def _sines(torch: Any, x: Any) -> Any:
 
 
 def _kovasznay(features: int) -> Evaluate:
-    """Newton with 80 features, then with one factorisation with as many as are asked for."""
+    """Newton with 80 features, then with all features and a single factorisation."""
     torch: Any = importlib.import_module("torch")
     with redirect_stdout(io.StringIO()):  # it prints the residual
         model = _navier_stokes(features, start=_navier_stokes(80))
@@ -85,7 +86,7 @@ def _kovasznay(features: int) -> Evaluate:
 
 
 def _navier_stokes(features: int, start: Any = None) -> Any:
-    """A model of both velocities and the pressure."""
+    """A model of both components of the velocity and of the pressure."""
     rfm: Any = importlib.import_module("pyrfm")
     torch: Any = importlib.import_module("torch")
     domain = rfm.Square2D([0.0, 0.0], [1.0, 1.0])
@@ -101,7 +102,7 @@ def _navier_stokes(features: int, start: Any = None) -> Any:
     else:
         flow = [each @ start.W[:, :2] for each in _values_and_slopes(start, inside)]
     around = flow
-    for iteration in range(20):
+    for iteration in range(NEWTON_STEPS):
         if iteration == 0 or start is None:
             around = flow
             (u, v), (u_x, v_x), (u_y, v_y) = (each.T[..., None] for each in around)
@@ -121,9 +122,8 @@ def _navier_stokes(features: int, start: Any = None) -> Any:
             rfm.concat_blocks([[momentum[:, :1]], [momentum[:, 1:]], [none[:, :1]], *wall, [torch.zeros(1, 1)]])
         )
         before, flow = flow, [each @ model.W[:, :2] for each in terms]
-        # Newton's error is about the square of its step; with a Jacobian that is kept, far below the step as well.
         step = (flow[0] - before[0]).norm() / flow[0].norm()
-        if step < (1e-2 if start is None else 1e-9):
+        if step < (1e-2 if start is None else LAST_STEP):
             break
     return model
 

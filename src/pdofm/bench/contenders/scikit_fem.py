@@ -1,7 +1,7 @@
-"""scikit-fem: quadrilaterals of order 4 to 10, and quadratic hexahedra, its highest order there.
+"""scikit-fem: quadrilaterals of order 4 to 10, and hexahedra of order 2, the highest that it has.
 
-The annulus is solved in polar coordinates, on a periodic rectangle: its curved meshes have order 2 at most. The flow is
-assembled in blocks of one component: its loop over pairs of vector functions would mostly multiply zeros.
+The annulus is solved in polar coordinates on a periodic rectangle, since curved meshes have order 2 at most. The flow
+is assembled component by component, since most products of pairs of vector functions are zero.
 """
 
 import importlib
@@ -14,14 +14,22 @@ import scipy.sparse.linalg
 from jaxtyping import Float
 from numpy import ndarray
 
-from pdofm.bench.contenders import VISCOSITY, Evaluate, Level, coordinates, kovasznay_velocity
+from pdofm.bench.contenders import (
+    LAST_STEP,
+    NEWTON_STEPS,
+    VISCOSITY,
+    Evaluate,
+    Level,
+    coordinates,
+    kovasznay_velocity,
+)
 
 PACKAGES: tuple[str, ...] = ("scikit-fem", "scipy")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
 
 
 def levels(problem: str) -> list[Level]:
-    """From cheap to accurate."""
+    """Orders and meshes, from cheap to accurate."""
     if problem == "poisson-square":
         return [Level(f"5 x 5, order {order}", partial(_square, order)) for order in (4, 5, 6, 7, 8, 10)]
     if problem == "poisson-lshape":
@@ -29,9 +37,8 @@ def levels(problem: str) -> list[Level]:
     if problem == "poisson-annulus":
         return [Level(f"2 x 20, order {order}", partial(_annulus, order)) for order in (4, 5, 6, 7, 8, 9)]
     if problem == "poisson-cube":
-        return [
-            Level(f"{n} cells per axis", partial(_cube, n)) for n in (2, 4, 8, 12)
-        ]  # more take gigabytes to evaluate
+        # With more cells, the evaluation takes gigabytes.
+        return [Level(f"{n} cells per axis", partial(_cube, n)) for n in (2, 4, 8, 12)]
     if problem == "kovasznay":
         return [Level(f"3 x 6, order {order}", partial(_kovasznay, order)) for order in (5, 6, 7, 8, 9, 10)]
     return []
@@ -70,14 +77,14 @@ def _cube(cells: int) -> Evaluate:
         return 3 * pi**2 * np.sin(pi * w.x[0]) * np.sin(pi * w.x[1]) * np.sin(pi * w.x[2]) * v
 
     stiffness, load = fem.BilinearForm(gradients).assemble(basis), fem.LinearForm(source).assemble(basis)
-    # In three dimensions its direct solver is far slower than conjugate gradients.
+    # In three dimensions the direct solver is far slower than conjugate gradients.
     system = fem.condense(stiffness, load, D=basis.get_dofs())
     solution = fem.solve(*system, solver=fem.solver_iter_pcg(rtol=1e-10))
     return lambda points: basis.probes(points.T) @ solution
 
 
 def _annulus(order: int) -> Evaluate:
-    """In polar coordinates, ∫ r u_r v_r + u_φ v_φ / r = ∫ r f v."""
+    """The weak form in polar coordinates is ∫ r u_r v_r + u_φ v_φ / r = ∫ r f v."""
     fem: Any = importlib.import_module("skfem")
     angles = np.linspace(0, 2 * pi, 21)
     rectangle = fem.MeshQuad.init_tensor(np.linspace(0.25, 1, 3), angles)
@@ -96,7 +103,7 @@ def _annulus(order: int) -> Evaluate:
     def evaluate(points: Float[ndarray, "n 2"]) -> Float[ndarray, " n"]:
         x, y = coordinates(points)
         polar = np.stack([np.hypot(x, y), np.mod(np.arctan2(y, x), 2 * pi)])
-        # Points are not found in a periodic mesh, so the solution is copied to the mesh that is not.
+        # Points cannot be located in a periodic mesh, so the solution is copied to one that is not periodic.
         flat = fem.Basis(rectangle, fem.ElementQuadP(order), intorder=1)
         copied = np.zeros(flat.N)
         copied[flat.element_dofs] = solution[basis.element_dofs]
@@ -110,9 +117,9 @@ def _polar_sines(radius: ndarray | float, angle: ndarray) -> ndarray:
 
 
 def _boundary_values(fem: Any, basis: Any, angles: ndarray, order: int) -> tuple[ndarray, ndarray]:
-    """Coefficients on both circles: the values at the corners, and between them by projection in one dimension.
+    """The coefficients on both circles: the values at the corners, and a projection in one dimension between them.
 
-    It has no projection onto the boundary of a periodic mesh.
+    scikit-fem has no projection onto the boundary of a periodic mesh.
     """
     line = fem.Basis(fem.MeshLine(angles), fem.ElementLinePp(order), intorder=2 * order)
     mass = fem.BilinearForm(lambda u, v, _: u * v).assemble(line)
@@ -120,7 +127,8 @@ def _boundary_values(fem: Any, basis: Any, angles: ndarray, order: int) -> tuple
     interval = np.rint(first_angles / angles[1]).astype(int)
     on_edge = order - 1
     values, dofs = np.zeros(basis.N), []
-    # On the first ring a cell's side 0 between its corners 0 and 1, on the last its side 2 between 3 and 2.
+    # A cell of the first ring has its side 0, from corner 0 to 1, on a circle; one of the last ring its side 2, from
+    # corner 3 to 2.
     for radius, corners, side in ((0.25, (0, 1), 0), (1.0, (3, 2), 2)):
         cells = np.flatnonzero(radii == (radii.min() if side == 0 else radii.max()))
         moments = fem.LinearForm(lambda v, w, radius=radius: _polar_sines(radius, w.x[0]) * v).assemble(line)
@@ -135,7 +143,7 @@ def _boundary_values(fem: Any, basis: Any, angles: ndarray, order: int) -> tuple
 
 
 def _kovasznay(order: int) -> Evaluate:
-    """Taylor-Hood elements: Newton at order 4, then with one factorisation at the order that is asked for."""
+    """Taylor-Hood elements: Newton at order 4, then at the full order with a single factorisation."""
     fem: Any = importlib.import_module("skfem")
     mesh = fem.MeshQuad.init_tensor(np.linspace(-1, 1, 4), np.linspace(-1, 1, 7))
     (velocity, u), (_, v), (pressure, p) = _navier_stokes(fem, mesh, order, start=_navier_stokes(fem, mesh, 4))
@@ -150,10 +158,10 @@ def _kovasznay(order: int) -> Evaluate:
 
 
 def _navier_stokes(fem: Any, mesh: Any, order: int, start: Any = None) -> list[tuple[Any, ndarray]]:
-    """Each unknown's basis and coefficients."""
+    """The basis and the coefficients of each unknown."""
     velocity, pressure = (fem.Basis(mesh, fem.ElementQuadP(each), intorder=2 * order) for each in (order, order - 1))
     n = velocity.N
-    # Both components in one: it projects complex functions as well.
+    # Both components are projected at once, as the real and the imaginary part of a function.
     edges = velocity.boundary(intorder=2 * order)
     wall = edges.project(lambda x: np.tensordot([1, 1j], kovasznay_velocity(*x), axes=1), dtype=complex)
     solution = np.concatenate([wall.real, wall.imag, np.zeros(pressure.N)])
@@ -168,12 +176,17 @@ def _navier_stokes(fem: Any, mesh: Any, order: int, start: Any = None) -> list[t
     else:
         flow = fields(velocity.with_element(start[0][0].elem), [component for _, component in start[:2]])
     divergence = [fem.BilinearForm(lambda u, q, _, i=i: -u.grad[i] * q).assemble(velocity, pressure) for i in range(2)]
-    for iteration in range(20):
-        if iteration == 0 or start is None:
-            around = flow
-            jacobian = _jacobian(fem, velocity, divergence, around)
-            matrix, shift, _, free = fem.condense(jacobian, np.zeros(len(solution)), x=solution, D=fixed)
-            factors = scipy.sparse.linalg.splu(matrix.tocsc())
+
+    def factored(around: list[Any]) -> tuple[Any, ndarray, ndarray]:
+        """The factored Jacobian around a flow, what the fixed values contribute, and the indices of the others."""
+        jacobian = _jacobian(fem, velocity, divergence, around)
+        matrix, shift, _, free = fem.condense(jacobian, np.zeros(len(solution)), x=solution, D=fixed)
+        return scipy.sparse.linalg.splu(matrix.tocsc()), shift, free
+
+    around, (factors, shift, free) = flow, factored(flow)
+    for iteration in range(NEWTON_STEPS):
+        if iteration > 0 and start is None:
+            around, (factors, shift, free) = flow, factored(flow)
         # The Jacobian times the flow, minus the residual.
         sources = [
             _along(around, new) + _along(flow, old) - _along(flow, new) for old, new in zip(around, flow, strict=True)
@@ -183,9 +196,8 @@ def _navier_stokes(fem: Any, mesh: Any, order: int, start: Any = None) -> list[t
         before = solution[free]
         solution[free] = factors.solve(right_side[free] + shift)
         flow = fields(velocity, [solution[:n], solution[n : 2 * n]])
-        # Newton's error is about the square of its step; with a Jacobian that is kept, far below the step as well.
         step = np.linalg.norm(solution[free] - before) / np.linalg.norm(solution)
-        if step < (1e-2 if start is None else 1e-9):
+        if step < (1e-2 if start is None else LAST_STEP):
             break
     return list(zip((velocity, velocity, pressure), np.split(solution, [n, 2 * n]), strict=True))
 
@@ -202,7 +214,7 @@ def _jacobian(fem: Any, velocity: Any, divergence: list[Any], flow: list[Any]) -
         return VISCOSITY * diffusion + (a * u.grad[0] + b * u.grad[1]) * v
 
     def reaction(component: Any) -> Any:
-        """Real for the first component of the increment, imaginary for the second: one assembly instead of two."""
+        """The two components of the increment as real and imaginary parts, in one assembly instead of two."""
         gradient = component.grad[0] + 1j * component.grad[1]
         return fem.BilinearForm(lambda u, v, _: gradient * (u * v), dtype=complex).assemble(velocity)
 
