@@ -542,7 +542,7 @@ def test_the_scale_is_chosen_among_the_given_factors():
 
 def test_a_family_without_a_scale_cannot_be_tuned():
     problem = pf.zoo.get("poisson-1d")
-    with pytest.raises(FeaturesError, match=r"Chebyshev has no scale\. Choose among RandomFeatures"):
+    with pytest.raises(FeaturesError, match=r"Chebyshev has no scale\. Choose among NetworkFeatures"):
         pf.tune_scale(problem, pf.Chebyshev(problem.domain, 10))
 
 

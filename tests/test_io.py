@@ -171,6 +171,12 @@ def test_a_family_of_the_users_own_is_not_saved(path):
         pf.save(path, Custom(BOX, 5))
 
 
+def test_a_family_of_the_users_own_does_not_pass_for_one_of_the_package_by_its_name(path):
+    namesake = type("RandomFeatures", (pf.RandomFeatures,), {})
+    with pytest.raises(FeaturesError, match=r"RandomFeatures cannot be saved\. Save features of the families of this"):
+        pf.save(path, namesake(BOX, 5))
+
+
 # ---- files that are not what they should be
 
 
@@ -222,6 +228,14 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "unknown family": (
         lambda path: rewritten(path, replace_in_tree("RandomFeatures", "Path")),
         r"does not describe features of this package: .*unknown family 'Path'",
+    ),
+    "family of functions": (
+        lambda path: rewritten(path, replace_in_tree("RandomFeatures", "Functions")),
+        r"does not describe features of this package: .*unknown family 'Functions'",
+    ),
+    "abstract family": (
+        lambda path: rewritten(path, replace_in_tree("RandomFeatures", "Ridges")),
+        r"does not describe features of this package: .*unknown family 'Ridges'",
     ),
     "no tree": (
         lambda path: rewritten(path, lambda header, arrays: header.pop("tree")),

@@ -36,7 +36,7 @@ class Features(Declared):
 
     A family defines ``values(y)`` on the reference cube [-1, 1]^d; the affine map from the box to the cube is applied
     here, so that the position and the size of a domain do not matter. In space-time the last coordinate is the time. A
-    family that knows its derivatives overrides `jets`; whatever else sets it apart it declares (see `Declared`).
+    family that knows its derivatives overrides `jets`, and declares anything else that sets it apart (see `Declared`).
     """
 
     lower: eqx.AbstractVar[Corner]

@@ -26,7 +26,7 @@ _LEAST_YIELD = 1e-6
 """The smallest fraction of candidates that a rejection must keep; with less it would run for minutes."""
 
 _CANDIDATES_BEFORE_CHECK = 2**22
-"""Candidates that are drawn before the yield is checked: a few are kept of so many if the yield is just sufficient."""
+"""Candidates that are drawn before the yield is checked. At the least yield, about four of them are kept."""
 
 
 def generator(key: Any) -> np.random.Generator:
