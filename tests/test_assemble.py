@@ -25,7 +25,7 @@ SYSTEM = {"v": 2, "p": 1}
 
 
 def network(domain: pf.Domain = BOX, width: int = 6, key: int = 3) -> Features:
-    return pf.NetworkFeatures(domain, width=width, depth=2, key=key, scale=1.0)
+    return pf.NetworkFeatures(domain, size=width, depth=2, key=key, scale=1.0)
 
 
 def system_at(

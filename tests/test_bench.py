@@ -67,7 +67,7 @@ def test_what_assembly_is_compared_with_computes_the_same(monkeypatch):
     monkeypatch.setattr(phases, "median_seconds", lambda *tasks, **_: timed.append(tasks) or [1.0] * len(tasks))
     phases.bench_assembly()
     (assembly, _), *loops, (ours, plain) = timed
-    features, points = pf.NetworkFeatures(SQUARE, width=500, depth=2), SQUARE.sample(1024)
+    features, points = pf.NetworkFeatures(SQUARE, size=500, depth=2), SQUARE.sample(1024)
     expected = features.jets(points, [(2, 0), (0, 2)]).sum(axis=0)
     assert assembly().shape == expected.shape
     assert len(loops) == 2

@@ -44,3 +44,15 @@ def test_attributes_with_new_names_answer_to_the_old_ones():
     u = pf.solve(pf.zoo.get("poisson-1d"), 20)
     with pytest.warns(DeprecationWarning, match=r"\.held_out of Stats is now called \.held_out_residual"):
         assert u.stats.held_out == u.stats.held_out_residual
+
+
+def test_the_size_of_a_network_had_another_name():
+    with pytest.warns(DeprecationWarning, match=r"width= of NetworkFeatures\(\) is now called size="):
+        assert pf.NetworkFeatures(pf.Interval(0, 1), width=7).size == 7
+
+
+def test_the_way_to_place_points_had_another_name():
+    square = pf.Box([0, 0], [1, 1])
+    for place in (square.sample, square.boundary.sample):
+        with pytest.warns(DeprecationWarning, match=r"kind= of .*\.sample\(\) is now called sampling="):
+            place(9, kind="grid")

@@ -10,7 +10,7 @@ import pytest
 
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime
 from pdofm.errors import DomainError, PdofmError, UnknownNameError
-from pdofm.numerics.sampling import KINDS
+from pdofm.numerics.sampling import SAMPLINGS
 
 PI = math.pi
 LENS = 2 * PI / 3 - math.sqrt(3) / 2  # two unit disks whose centers are 1 apart
@@ -132,7 +132,7 @@ def space_of(domain: Domain) -> Domain:
     return domain.space if isinstance(domain, SpaceTime) else domain
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLINGS)
 def test_interior_points_are_strictly_inside_and_as_many_as_asked_for(domain, kind):
     points = domain.sample(100, kind)
     assert points.dtype == np.float64
@@ -154,7 +154,7 @@ def test_points_are_reproduced_by_their_key(domain, kind):
         np.testing.assert_array_equal(first, again)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLINGS)
 def test_boundary_points_are_on_the_boundary_with_unit_outward_normals(domain, kind):
     points, normals = domain.boundary.sample(200, kind)
     space = space_of(domain)
@@ -390,7 +390,7 @@ def test_space_time_has_its_lateral_boundary_and_slices():
     assert (domain.initial.sample(5)[0][:, -1] == 1).all()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLINGS)
 @pytest.mark.parametrize(
     "space", [Interval(0, 2), SQUARE, Disk(), Interval(0, 1) | Interval(2, 3), SQUARE - Disk()], ids=repr
 )

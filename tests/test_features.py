@@ -548,8 +548,7 @@ def test_an_unknown_initialisation_is_refused_with_the_nearest(maker):
 
 @pytest.mark.parametrize("size", [0, -3, True])
 def test_a_bad_number_of_features_is_refused(maker, size):
-    argument = "width" if maker is pf.NetworkFeatures else "size"
-    with pytest.raises(FeaturesError, match=rf"{argument} must be an integer of at least 1; got {size}"):
+    with pytest.raises(FeaturesError, match=rf"size must be an integer of at least 1; got {size}"):
         maker(BOX, size)
 
 

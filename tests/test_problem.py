@@ -729,7 +729,7 @@ WRONG_TYPES = {
     "no features": ("pf.solve(P, -5)", "features must be an integer of at least 1; got -5"),
     "features": ("pf.solve(P, 'many')", "features must be Features such as NetworkFeatures.*got str"),
     "fractional features": ("pf.solve(P, 10.5)", "features must be Features.*or a number; got float"),
-    "width": ("pf.NetworkFeatures(D, 2.5)", "width must be an integer of at least 1; got 2.5"),
+    "size": ("pf.NetworkFeatures(D, 2.5)", "size must be an integer of at least 1; got 2.5"),
     "box": ("pf.RandomFeatures([0, 1], 5)", "Features need a domain .*got list.*NetworkFeatures"),
     "box by its name": ("pf.NetworkFeatures(D, 5).on('disk')", "Features need a domain .*got str"),
     "saved solution": (

@@ -6,11 +6,11 @@ import pytest
 from scipy.stats import qmc
 
 from pdofm.errors import DomainError, UnknownNameError
-from pdofm.numerics.sampling import KINDS, cluster, draw, generator, unit_points
+from pdofm.numerics.sampling import SAMPLINGS, cluster, draw, generator, unit_points
 from pdofm.numerics.sobol import Sobol
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLINGS)
 @pytest.mark.parametrize("dim", [1, 2, 5])
 @pytest.mark.parametrize("n", [1, 7, 64, 243])
 def test_points_lie_strictly_inside_the_cube_and_are_as_many_as_asked_for(kind, dim, n, seed):
@@ -33,12 +33,12 @@ def test_a_grid_consists_of_the_midpoints_of_cells():
     np.testing.assert_array_equal(unit_points(4, 1, "grid", generator(0))[:, 0], [0.125, 0.375, 0.625, 0.875])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLINGS)
 def test_a_point_set_without_dimensions_is_one_point(kind):
     assert unit_points(10, 0, kind, generator(0)).shape == (1, 0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SAMPLINGS)
 def test_the_same_key_gives_the_same_points_and_another_key_others(kind):
     first, again, other = (unit_points(20, 2, kind, generator(key)) for key in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
@@ -73,7 +73,7 @@ def test_sobol_points_come_in_whole_blocks(n):
 
 
 def test_sobol_points_integrate_better_than_random_ones():
-    error = {kind: abs(np.mean(unit_points(4096, 2, kind, generator(0)).prod(axis=1)) - 0.25) for kind in KINDS}
+    error = {kind: abs(np.mean(unit_points(4096, 2, kind, generator(0)).prod(axis=1)) - 0.25) for kind in SAMPLINGS}
     assert error["sobol"] < 1e-4 < error["random"]
 
 

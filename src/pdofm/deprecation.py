@@ -9,15 +9,15 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 def renamed(**names: str) -> Callable[[Target], Target]:
-    """Accept keyword arguments under their old names: ``@renamed(old="new")``, on a function or on a class for the
-    arguments of its constructor. A `DeprecationWarning` names the new one."""
+    """Accept keyword arguments under their old names: ``@renamed(old="new")``, on a function, a method, or a class for
+    the arguments of its constructor. A `DeprecationWarning` names the new one."""
 
     def decorate(target: Target) -> Target:
         if isinstance(target, type):
             constructor = "__init__"
             setattr(target, constructor, _accepting(names, getattr(target, constructor), target.__name__))
             return target  # type: ignore[return-value]
-        return _accepting(names, target, target.__name__)
+        return _accepting(names, target, target.__qualname__.removesuffix(".__init__"))
 
     return decorate
 

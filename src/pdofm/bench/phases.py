@@ -29,7 +29,7 @@ def bench_assembly() -> list[Row]:
     since the derivatives of its input are the same at all points; and with 4 n rows in the second one, for values, two
     first derivatives and the Laplacian.
     """
-    features = pf.NetworkFeatures(_SQUARE, width=500, depth=2)
+    features = pf.NetworkFeatures(_SQUARE, size=500, depth=2)
     task, reference = median_seconds(_assembly(features), products(5 * 1024, 500))
     case = "Laplacian, 1024 x 500, depth 2"
     rows = [Row("assembly", case, "its matrix products in float64 alone", task, reference)]
@@ -65,7 +65,7 @@ def bench_lstsq() -> list[Row]:
     dependent, and for polynomials, which are well conditioned."""
     rows = []
     for name, features in (
-        ("features of a network", pf.NetworkFeatures(_SQUARE, width=500, depth=2)),
+        ("features of a network", pf.NetworkFeatures(_SQUARE, size=500, depth=2)),
         ("polynomials", pf.Chebyshev(_SQUARE, 500)),
     ):
         A = _assembly(features)()
@@ -84,7 +84,7 @@ def bench_training() -> list[Row]:
     many backward, and 0.75 for the values on the boundary; with orthogonality, the Gram matrix and its derivative are 2
     more.
     """
-    problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
+    problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, size=500, depth=2)
 
     def training(orthogonality: float, precision: str) -> Callable[[], Any]:
         fixed = {"steps": 20, "tolerance": 0.0, "resample": False, "progress": False}
@@ -134,7 +134,7 @@ def bench_transfer() -> list[Row]:
     `bench_assembly` for every interior point, two products for every boundary point, which needs only values, and a
     Householder QR of the matrix.
     """
-    problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, width=500, depth=2)
+    problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, size=500, depth=2)
     solver = pf.factor(problem, features)
     waves = np.random.default_rng(0).uniform(-3, 3, (2, 1000))
     sources = np.cos(solver.points["equation"] @ waves)

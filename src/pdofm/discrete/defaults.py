@@ -21,7 +21,7 @@ def default_features(problem: Problem, size: int | None = None, key: Key = 0) ->
     if size is None:
         sizes = SIZES if problem.layout.components == 1 else SIZES_OF_SYSTEMS
         size = sizes.get(problem.domain.dim, LARGEST_SIZE)
-    return NetworkFeatures(problem.domain, width=size, key=key)
+    return NetworkFeatures(problem.domain, size=size, key=key)
 
 
 def default_counts(problem: Problem, size: int) -> tuple[int, int]:

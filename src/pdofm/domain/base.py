@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pdofm._types import Mask, Points, Vector
+from pdofm.deprecation import renamed
 from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.vectors import Numbers, between
 from pdofm.errors import DomainError, unknown_name
@@ -130,18 +131,19 @@ class Domain(ABC):
             )
         return self.part(name)
 
-    def sample(self, n: int, kind: str = "sobol", key: Any = 0) -> Points:
+    @renamed(kind="sampling")
+    def sample(self, n: int, sampling: str = "sobol", key: Any = 0) -> Points:
         """n points strictly inside, shape `(n, dim)`, by rejection from the bounding box; at least n for a grid.
 
-        For the kind "clustered", the density is the product of Chebyshev densities on a box; on other domains it grows
-        like 1 / sqrt(distance to the boundary), up to a bound.
+        `sampling` is one of "grid", "random", "sobol" and "clustered". The density of the last one is the product of
+        Chebyshev densities on a box; on other domains it grows like 1 / sqrt(distance to the boundary), up to a bound.
         """
         rng = generator(key)
-        return draw(n, self.dim, kind, rng, lambda u: (self.place(u, kind, rng),), repr(self))[0]
+        return draw(n, self.dim, sampling, rng, lambda u: (self.place(u, sampling, rng),), repr(self))[0]
 
-    def place(self, u: UnitPoints, kind: str, rng: np.random.Generator) -> Points:
+    def place(self, u: UnitPoints, sampling: str, rng: np.random.Generator) -> Points:
         """The images of unit points `(n, dim)`, without those that are rejected."""
-        clustered = kind == "clustered"
+        clustered = sampling == "clustered"
         points = self.candidates(cluster(u) if clustered and self.is_box else u)
         level = self.level(points)
         inside = level > MARGIN * self.size

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Mask, Normals, Points, Vector
+from pdofm.deprecation import renamed
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints, check_request, cluster, draw, generator
 
@@ -42,15 +43,16 @@ class Piece:
         """The number of parameters; a piece without parameters is a single point, of measure 1."""
         return len(self.ends)
 
-    def sample(self, n: int, kind: str, rng: np.random.Generator) -> tuple[Points, Normals]:
+    def sample(self, n: int, sampling: str, rng: np.random.Generator) -> tuple[Points, Normals]:
         """n points, uniform in the measure of the piece, with their outward normals; a single point if `dim` is 0."""
-        points, normals = draw(n, self.dim, kind, rng, lambda u: self.place(u, kind, rng), f"the piece {self.name!r}")
+        name = f"the piece {self.name!r}"
+        points, normals = draw(n, self.dim, sampling, rng, lambda u: self.place(u, sampling, rng), name)
         return points, normals
 
-    def place(self, u: UnitPoints, kind: str, rng: np.random.Generator) -> tuple[Points, Normals]:
-        """The points and normals at parameters `u` `(n, dim)`, without rejected ones; for the kind "clustered" they
+    def place(self, u: UnitPoints, sampling: str, rng: np.random.Generator) -> tuple[Points, Normals]:
+        """The points and normals at parameters `u` `(n, dim)`, without rejected ones; for the sampling "clustered" they
         move towards the ends of the parameters."""
-        if kind == "clustered":
+        if sampling == "clustered":
             u = np.where(self.ends, cluster(u), u)
         return self.filtered(*self.chart(u))
 
@@ -79,17 +81,18 @@ class Part:
         """Its length or area; the number of points for the ends of an interval."""
         return float(sum(piece.measure for piece in self.pieces))
 
-    def sample(self, n: int, kind: str = "sobol", key: Any = 0) -> tuple[Points, Normals]:
+    @renamed(kind="sampling")
+    def sample(self, n: int, sampling: str = "sobol", key: Any = 0) -> tuple[Points, Normals]:
         """Points `(n, d)` and their unit outward normals `(n, d)`, distributed over the pieces in proportion to their
         measures, with at least one point in each.
 
         There can be more than n points (for a grid, or if there are more pieces than points), or fewer (if pieces are
         single points).
         """
-        check_request(n, kind)
+        check_request(n, sampling)
         rng = generator(key)
         counts = _shares(n, np.array([piece.measure for piece in self.pieces]))
-        samples = [piece.sample(count, kind, rng) for piece, count in zip(self.pieces, counts, strict=True)]
+        samples = [piece.sample(count, sampling, rng) for piece, count in zip(self.pieces, counts, strict=True)]
         points, normals = (np.concatenate(arrays) for arrays in zip(*samples, strict=True))
         return points, normals
 

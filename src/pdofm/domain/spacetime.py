@@ -94,8 +94,8 @@ class _Slice(Piece):
 
     space: Domain
 
-    def place(self, u: UnitPoints, kind: str, rng: np.random.Generator) -> tuple[Points, Normals]:
-        inside = self.space.place(u, kind, rng)
+    def place(self, u: UnitPoints, sampling: str, rng: np.random.Generator) -> tuple[Points, Normals]:
+        inside = self.space.place(u, sampling, rng)
         points, normals = self.chart(np.full_like(inside, 0.5))
         points[:, :-1] = inside
         return self.filtered(points, normals)

@@ -30,7 +30,7 @@ def box_of(where: HasBox) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(where, HasBox) or isinstance(where, str):  # strings have methods lower() and upper()
         raise FeaturesError(
             f"Features need a domain (or other features) to take their box from; got {type(where).__name__}. "
-            "Write for instance NetworkFeatures(pf.Box([0, 0], [1, 1]), width=500)."
+            "Write for instance NetworkFeatures(pf.Box([0, 0], [1, 1]), size=500)."
         )
     return np.array(where.lower, dtype=np.float64), np.array(where.upper, dtype=np.float64)
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from pdofm._types import FeatureValues, Key, Point, Points
 from pdofm.calculus.jets import Index, Jet, closure, composition, highest_order, unit
+from pdofm.deprecation import renamed
 from pdofm.features.activations import activation_derivatives, activation_of
 from pdofm.features.base import Features, Jets, check_count, polynomial_degree
 from pdofm.features.box import Corner, HasBox, box_of
@@ -41,7 +42,7 @@ def resolving_scale(size: int, dim: int, activation: str = "sin") -> float:
 
 
 class NetworkFeatures(Features):
-    """The m = `width` units of the last hidden layer of a network.
+    """The m = `size` units of the last hidden layer of a network.
 
     With ``residual=True`` (default), h ← W₀x + b₀ and then `depth` times h ← σ(W h + b) + h. With ``residual=False``, a
     plain fully connected network: h ← σ(W h + b) in each of its `depth` hidden layers, the first of which acts on x.
@@ -49,12 +50,12 @@ class NetworkFeatures(Features):
     Initialisations:
 
     - ``"default"``: W₀ ~ N(0, scale²) and b₀ such that the zero line of each unit passes through a random point of the
-      box; hidden weights N(0, 1/width), hidden biases N(0, 0.2²). `scale` defaults to `resolving_scale`. Such features
+      box; hidden weights N(0, 1/m), hidden biases N(0, 0.2²). `scale` defaults to `resolving_scale`. Such features
       solve to many digits without training. The default activation, the sine, gains one or two digits over tanh³ (the
       paper's): a residual network of sines is an entire function, whereas one of tanh has poles near the box.
     - ``"xavier"``, ``"kaiming"``: normal weights of variance 2/(in + out) and 2/in, zero biases. With zero biases every
       feature of a residual network is an odd function about the centre of the box: train before solving.
-    - ``"uniform"``: weights and biases U(-1, 1) in the first layer, U(-1, 1)/√width in the others.
+    - ``"uniform"``: weights and biases U(-1, 1) in the first layer, U(-1, 1)/√m in the others.
 
     In the last three, `scale` multiplies the first layer (1 if omitted).
     """
@@ -71,10 +72,11 @@ class NetworkFeatures(Features):
     activation: str = eqx.field(static=True)
     residual: bool = eqx.field(static=True)
 
+    @renamed(width="size")
     def __init__(
         self,
         domain: HasBox,
-        width: int = 500,
+        size: int = 500,
         depth: int = 2,
         *,
         key: Key = 0,
@@ -85,7 +87,7 @@ class NetworkFeatures(Features):
     ):
         check_choices(activation, initialisation)
         self.lower, self.upper = box_of(domain)
-        m, d = check_count("width", width), self.dim
+        m, d = check_count("size", size), self.dim
         blocks = check_count("depth", depth) - (0 if residual else 1)
         rng = generator(key)
         first, through = rng.standard_normal((m, d)), rng.uniform(-1, 1, (m, d))

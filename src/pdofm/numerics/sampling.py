@@ -17,7 +17,8 @@ UnitPoints = Float[np.ndarray, "_ _"]
 """Points of the unit cube. Their number, and that of their coordinates, may differ from those of the points that they
 are mapped to."""
 
-KINDS = ("grid", "random", "sobol", "clustered")
+SAMPLINGS = ("grid", "random", "sobol", "clustered")
+"""The ways to place points."""
 
 _LARGEST_BATCH = 2**20
 """The largest number of candidates that are drawn at once; more would not be faster, but take more memory."""
@@ -52,20 +53,20 @@ def spread(n: int, count: int) -> Int[np.ndarray, " p"]:
     return np.linspace(0, n - 1, min(count, n)).astype(int)
 
 
-def unit_points(n: int, dim: int, kind: str, rng: np.random.Generator) -> Points:
+def unit_points(n: int, dim: int, sampling: str, rng: np.random.Generator) -> Points:
     """Points of the open unit cube, of shape `(n', dim)`: n' is n, or, for a grid of k cells a side, the smallest
     k**dim that is at least n.
 
     `"clustered"` points have the Chebyshev density along each axis. For `dim = 0`, the result is the single point of
     that space, of shape (1, 0).
     """
-    check_request(n, kind)
+    check_request(n, sampling)
     if dim == 0:
         return np.zeros((1, 0))
-    if kind == "grid":
+    if sampling == "grid":
         return _grid(_cells_per_axis(n, dim), dim)
-    points = _source(dim, kind, rng)(_power_of_two(n))[:n]
-    return cluster(points) if kind == "clustered" else points
+    points = _source(dim, sampling, rng)(_power_of_two(n))[:n]
+    return cluster(points) if sampling == "clustered" else points
 
 
 def cluster(u: Points) -> Points:
@@ -77,7 +78,7 @@ def cluster(u: Points) -> Points:
 def draw(
     n: int,
     dim: int,
-    kind: str,
+    sampling: str,
     rng: np.random.Generator,
     place: Callable[[UnitPoints], tuple[UnitPoints, ...]],
     what: str,
@@ -87,12 +88,12 @@ def draw(
     `place` maps points `(m, dim)` of the unit cube to arrays with one row for each point that it keeps. Batches
     continue one Sobol' sequence; for `"clustered"` points, `place` does the clustering itself. `what` names the target
     in errors."""
-    check_request(n, kind)
+    check_request(n, sampling)
     if dim == 0:
         return place(np.zeros((1, 0)))
-    if kind == "grid":
+    if sampling == "grid":
         return _draw_grid(n, dim, place, what)
-    source = _source(dim, kind, rng)
+    source = _source(dim, sampling, rng)
     batch = min(_power_of_two(n), _LARGEST_BATCH)
     batches, kept, tried = [], 0, 0
     while kept < n:
@@ -119,10 +120,10 @@ def _draw_grid(
         cells = max(cells + 1, int(needed ** (1 / dim)))
 
 
-def check_request(n: int, kind: str) -> None:
-    """Raise unless n is a positive integer and `kind` a known kind of point set."""
-    if kind not in KINDS:
-        raise unknown_name("sampling", kind, KINDS)
+def check_request(n: int, sampling: str) -> None:
+    """Raise unless n is a positive integer and `sampling` a known name."""
+    if sampling not in SAMPLINGS:
+        raise unknown_name("sampling", sampling, SAMPLINGS)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise DomainError(f"The number of points is {n!r}; expected an integer of at least 1.")
 
@@ -135,10 +136,10 @@ def _check_yield(kept: int, tried: int, what: str) -> None:
         )
 
 
-def _source(dim: int, kind: str, rng: np.random.Generator) -> Callable[[int], Points]:
+def _source(dim: int, sampling: str, rng: np.random.Generator) -> Callable[[int], Points]:
     """A function that returns the next n points of the cube. n must be a power of two that divides the number of points
     drawn before."""
-    if kind == "random":
+    if sampling == "random":
         return lambda n: np.maximum(rng.random((n, dim)), 2.0**-54)
     # The points are multiples of 2**-30. Half of that is added to move them off the faces of the cube.
     sobol = Sobol(dim, rng) if dim <= MOST_DIMENSIONS else _sobol_of_scipy(dim, rng)
