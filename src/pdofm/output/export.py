@@ -224,9 +224,7 @@ def _cubes(domain: Domain, resolution: int) -> Mesh:
     # All corners of a cell that fills a notch of the domain lie on the boundary, so its middle is tested as well.
     inside = np.all(on[grid.cells], axis=1) & domain.contains(grid.points[grid.cells].mean(axis=1))
     if not inside.any():
-        raise DomainError(
-            f"With {resolution} cells along the longest side, none lies inside {domain!r}. Raise the resolution."
-        )
+        raise DomainError(f"A grid with resolution {resolution} has no cell inside {domain!r}. Raise the resolution.")
     return _used(grid.points, grid.kind, grid.cells[inside])
 
 
