@@ -187,6 +187,24 @@ def private_errors(module: Module) -> Iterator[str]:
                 yield f"{module.name}, line {node.lineno}: uses {name}, which is private; test what it does for others"
 
 
+LONGEST_FUNCTION, LONGEST_FILE = 60, 350
+"""Lines: what fits on a screen, and what can be read in one sitting."""
+
+
+def length_errors(module: Module, text: str) -> Iterator[str]:
+    """A function, or a file, that is too long. A comment right above a function may say why it is."""
+    lines = text.splitlines()
+    if len(lines) > LONGEST_FILE:
+        yield f"{module.name}: {len(lines)} lines; at most {LONGEST_FILE} can be read in one sitting: split it"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            is_explained = start > 1 and lines[start - 2].lstrip().startswith("#")
+            if length > LONGEST_FUNCTION and not is_explained:
+                yield f"{module.name}, line {node.lineno}: {node.name} has {length} lines; at most {LONGEST_FUNCTION}"
+
+
 MODULES = read_package()
 TESTS = [read_module(path.stem, False, path.read_text("utf-8")) for path in sorted(Path(__file__).parent.glob("*.py"))]
 
@@ -207,13 +225,19 @@ def test_slow_packages_are_imported_where_they_are_used(module):
     assert list(slow_errors(module)) == []
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_functions_fit_on_a_screen_and_files_can_be_read_in_one_sitting(path):
+    text = path.read_text("utf-8")
+    assert list(length_errors(read_module(path.stem, False, text), text)) == []
+
+
 @pytest.mark.parametrize("module", TESTS, ids=lambda module: module.name)
 def test_tests_use_no_private_names(module):
     assert list(private_errors(module)) == []
 
 
 def test_importing_pdofm_does_not_load_what_only_some_users_need():
-    unwanted = ["matplotlib", "scipy.stats", "shapely", "meshio", "typer"]
+    unwanted = ["matplotlib", "scipy.stats", "shapely", "meshio", "typer", "optax"]
     code = f"import sys, pdofm; print([name for name in {unwanted} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -277,3 +301,16 @@ def test_the_checks_find_what_they_look_for(check, name, source, message):
     else:
         assert len(found) == 1
         assert message in found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("def f():\n" + "    x = 1\n" * 59, 0),
+        ("def f():\n" + "    x = 1\n" * 60, 1),
+        ("# It is long, because …\ndef f():\n" + "    x = 1\n" * 60, 0),
+        ("x = 1\n" * 351, 1),
+    ],
+)
+def test_what_is_too_long_is_found(text, count):
+    assert len(list(length_errors(read_module("example", False, text), text))) == count

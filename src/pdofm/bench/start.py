@@ -50,9 +50,9 @@ def _command_line() -> list[Row]:
     """The import, and a solve on the command line without and with a cache of compiled functions; each is the median of
     three processes."""
     with tempfile.TemporaryDirectory() as folder:
-        libraries = _median("-c", "import jax.numpy, equinox, optax, scipy.linalg").seconds
+        libraries = _median("-c", "import jax.numpy, equinox, scipy.linalg").seconds
         ours = _median("-c", "import pdofm").seconds
-        rows = [Row("start", "import pdofm", "import jax, equinox, optax and scipy.linalg", ours, libraries)]
+        rows = [Row("start", "import pdofm", "import jax, equinox and scipy.linalg", ours, libraries)]
         solve = ("-m", "pdofm.cli", "solve", PROBLEM, "--json")
         for state in ("empty cache", "filled cache"):
             # A process fills the cache, so each one that needs an empty cache has its own folder.

@@ -9,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from pdofm.calculus.terms import Layout, LeftSide
@@ -21,6 +20,7 @@ from pdofm.errors import FeaturesError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
 from pdofm.training.losses import Batch, Loss, Samples
+from pdofm.training.optimisers import Optimiser
 
 GOING, SMALL, BROKEN = 0, 1, 2
 """States of a run, as numbers that compiled code can carry: it goes on, its physics loss is small enough, or its loss
@@ -44,7 +44,7 @@ class Recipe:
     physics: Loss
     penalty: Loss
     orthogonality: float
-    optimiser: optax.GradientTransformation
+    optimiser: Optimiser
     tol: float
     left_sides: tuple[tuple[str, LeftSide], ...]
     layout: Layout
@@ -98,6 +98,7 @@ def draw(problem: Problem, interior: int, boundary: int, count: int, seed: int, 
 @partial(jax.jit, static_argnames=("recipe", "count", "fixed"))
 def train(recipe: Recipe, count: int, fixed: bool, rest: Any, state: State, samples: dict[str, Samples]):
     """`count` steps in one compiled loop; once stopped, the state no longer changes."""
+    import optax
 
     def total(parameters: Any, batch: Batch):
         trainable, coefficients = parameters

@@ -19,7 +19,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from pdofm._types import Key
 from pdofm.deprecation import renamed
@@ -38,12 +37,10 @@ from pdofm.solving.verdict import Evidence, Status, Verdict, judge, judge_traini
 from pdofm.training.checkpoint import fingerprint, resume, write
 from pdofm.training.loop import BROKEN, GOING, SMALL, Recipe, State, cast, draw, train, trainable_mask
 from pdofm.training.losses import Loss, Orthogonality, Projected, Samples, physics_of
+from pdofm.training.optimisers import Optimiser, check_optimiser, default_optimiser
 
 CHUNK = 20
 """Steps that are compiled into one loop; between chunks come progress, callbacks, checkpoints and interrupts."""
-
-ADAM = optax.adam(1e-4)
-"""The default optimiser: one object, so that runs share their compiled steps."""
 
 COMPARED_POINTS = 2048
 """Points at which the network's own solution is compared with the one by least squares."""
@@ -108,7 +105,7 @@ def pretrain(
     points: int = 1024,
     boundary_points: int = 128,
     resample: bool = True,
-    optimiser: optax.GradientTransformation | None = None,
+    optimiser: Optimiser | None = None,
     precision: str = "float32",
     key: Key = 0,
     checkpoint: str | PathLike | None = None,
@@ -147,8 +144,8 @@ def pretrain(
     check_problem("pretrain", problem)
     _check_features(problem, features)
     _check_settings(precision, orthogonality, steps, points)
-    optimiser = ADAM if optimiser is None else optimiser
-    _check_optimiser(optimiser, resample)
+    optimiser = default_optimiser() if optimiser is None else optimiser
+    check_optimiser(optimiser, resample)
     recipe = Recipe(
         physics_of(physics),
         Orthogonality() if penalty is None else penalty,
@@ -283,32 +280,6 @@ def _check_settings(precision: str, orthogonality: float, steps: int, points: in
         raise FeaturesError(f"orthogonality is the weight of a penalty and must not be negative; got {orthogonality}.")
     if not isinstance(steps, int | np.integer) or steps < 1 or points < 1:
         raise FeaturesError(f"steps and points must be at least 1; got steps={steps}, points={points}.")
-
-
-def _check_optimiser(optimiser: optax.GradientTransformation, resample: bool) -> None:
-    if not isinstance(optimiser, optax.GradientTransformation):
-        raise FeaturesError(
-            f"optimiser must be one of optax, such as optax.adam(1e-3); got {type(optimiser).__name__}."
-        )
-    if resample and _searches_a_line(optimiser):
-        raise FeaturesError(
-            "This optimiser searches along a line and compares losses of several steps, which needs the same points in "
-            "all of them. Use resample=False."
-        )
-
-
-def _searches_a_line(optimiser: optax.GradientTransformation) -> bool:
-    """Whether the optimiser evaluates the loss by itself."""
-    if not isinstance(optimiser, optax.GradientTransformationExtraArgs):
-        return False
-    some = jnp.zeros(1)
-    with jax.numpy_dtype_promotion("standard"):  # optax mixes types
-        state = optimiser.init(some)
-        try:
-            optimiser.update(some, state, some)
-        except TypeError:  # value, grad or value_fn is missing
-            return True
-    return False
 
 
 def _nonlinear(problem: Problem, features: Features) -> list[str]:
