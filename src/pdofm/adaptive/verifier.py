@@ -14,7 +14,7 @@ from pdofm._types import Points
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.collocate import Block, collocate
 from pdofm.discrete.evaluate import evaluate
-from pdofm.discrete.local import entries
+from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.problem.problem import Problem
 from pdofm.solving.solution import Solution

@@ -23,7 +23,7 @@ from pdofm.calculus.terms import Layout
 from pdofm.discrete import direct
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.evaluate import derivatives
-from pdofm.discrete.local import Gradients, Side, entries, local_sides, symbol_at
+from pdofm.discrete.leftsides import Gradients, Side, entries, local_sides, symbol_at
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import Rows, System
 from pdofm.features import Features

@@ -13,8 +13,8 @@ from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block, collocate
 from pdofm.discrete.defaults import default_counts, default_features
 from pdofm.discrete.evaluate import evaluate
+from pdofm.discrete.leftsides import entries
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
-from pdofm.discrete.local import entries
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
 from pdofm.errors import FeaturesError, SolveError

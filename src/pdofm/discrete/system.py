@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.local import Gradients
+from pdofm.discrete.leftsides import Gradients
 from pdofm.errors import ProblemError
 from pdofm.numerics.lstsq import Folding
 

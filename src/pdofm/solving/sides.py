@@ -9,7 +9,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.local import entries
+from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import check_finite, data_name, right_values
 from pdofm.discrete.system import System
 from pdofm.errors import ProblemError, unknown_name

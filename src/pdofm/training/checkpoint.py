@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pdofm.discrete.collocate import collocate
-from pdofm.discrete.local import entries
+from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.errors import FeaturesError
 from pdofm.features import Features

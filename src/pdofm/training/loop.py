@@ -13,7 +13,7 @@ from jax import Array
 
 from pdofm.calculus.terms import Layout, LeftSide
 from pdofm.discrete.collocate import collocate
-from pdofm.discrete.local import entries
+from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.domain import Part
 from pdofm.errors import FeaturesError
