@@ -102,12 +102,16 @@ class Search:
                 raise
             self.ledger.note(space, f"{why}; failed: {error}", features.size, start)
             return None
+        return self.enter(found, why, start)
+
+    def enter(self, found: Solution, why: str, start: float) -> Solution:
+        """Take note of a solution that was found since `start`, and compare it with the best one so far."""
         values = self.verifier.values(found)
         change = math.nan if self._last_values is None else distance(self._last_values, values)
         self.last, self._last_values = found, values
         evidence = found.verdict.evidence
         self._undetermined = self._undetermined + 1 if evidence.is_finished and not evidence.is_unique else 0
-        self.ledger.note(space, why, features.size, start, found.stats.rows, found.error_estimate, change)
+        self.ledger.note(found.space, why, found.features.size, start, found.stats.rows, found.error_estimate, change)
         if not self.reached:  # a policy that goes on does not lose what it has
             self._compare(found, values, change)
         return found
@@ -122,9 +126,9 @@ class Search:
 
     def _verdict(self, solution: Solution, disagreement: float) -> Verdict:
         """The verdict on a solution that differs from another one by that much. The dense check, which costs most, is
-        left out where something else decides."""
+        left out where something else decides. A solution may bring a comparison of its own."""
         verdict = solution.verdict
-        if verdict.converged:
+        if verdict.converged and verdict.evidence.disagreement is None:
             verdict = judge(replace(verdict.evidence, disagreement=disagreement))
         if verdict.converged:
             verdict = judge(replace(verdict.evidence, hidden=self.verifier.hidden(solution)))
