@@ -500,7 +500,7 @@ def test_a_solution_that_is_not_unique_has_not_converged(name, tol):
 def test_factored_it_has_not_converged_either():
     operator, source, condition = NOT_UNIQUE["constant"]
     problem = pf.Problem(BOTH, operator, source, [condition], name="constant")
-    message = "'constant' has no definite solutions: the solution is not unique: .*; add a condition"
+    message = "'constant' does not determine its solutions: the solution is not unique: .*; add a condition"
     with pytest.warns(ConvergenceWarning, match=message):
         solver = pf.factor(problem, pf.Chebyshev(BOTH, degree=16))
     assert not solver.solve([source]).converged.any()
@@ -551,7 +551,7 @@ def test_a_solution_that_is_zero_as_its_data_are_is_pointed_out():
 
 def test_a_tolerance_below_rounding_is_named():
     problem = pf.zoo.get("poisson-1d")
-    with pytest.warns(ConvergenceWarning, match="1e-18 is below what float64 can represent"):
+    with pytest.warns(ConvergenceWarning, match="1e-18 is below the rounding error of float64"):
         pf.solve(problem, 30, tol=1e-18)
     with pytest.raises(SolveError, match="must be a positive number; got -1"):
         pf.solve(problem, 30, tol=-1.0)

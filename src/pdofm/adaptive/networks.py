@@ -12,7 +12,7 @@ from pdofm.solving.solution import Solution
 from pdofm.training.pretraining import pretrain
 
 SCALE_STEP = 1.4
-"""Ratio of consecutive scales that are tried: half a power of two."""
+"""Ratio of consecutive scales that are tried: about √2."""
 
 TRIAL_STEPS, TRAINING_STEPS = 60, 200
 """Steps of training that show whether it pays, and steps that are done if it does."""

@@ -1,6 +1,6 @@
 """Which spaces a search tries, and in which order: the rules of `RULES`, from first to last.
 
-What else is decided about a space is decided beside it: how spaces grow in `schedule`, the degree of polynomials in
+Other choices are made in neighbouring modules: how spaces grow in `schedule`, the degree of polynomials in
 boxes in `refine`, the widths of layers in `layer`, and how networks are trained in `networks`.
 """
 

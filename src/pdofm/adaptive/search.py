@@ -1,6 +1,6 @@
 """A search for a tolerance: solves in one space after another until an answer is confirmed.
 
-The parts are apart: `ledger` keeps what was tried and the budget, `verifier` looks at answers where nothing was fitted,
+The work is divided: `ledger` keeps what was tried and the budget, `verifier` looks at answers where nothing was fitted,
 `schedule` says how spaces grow, `pdofm.solving.verdict` decides what counts as converged, and a policy, by default that
 of `policy`, chooses the spaces.
 """
@@ -28,7 +28,7 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.fit import fit
 from pdofm.solving.methods import Method, Newton, fitted
 from pdofm.solving.solution import Solution
-from pdofm.solving.verdict import HIDDEN, Status, Verdict, judge
+from pdofm.solving.verdict import HIDDEN, Evidence, Status, Verdict, judge
 
 RESOLVED = 0.1
 """A solution with a smaller estimated error has a correct digit: Newton's iteration may start from it."""
@@ -67,6 +67,7 @@ class Search:
         self.last: Solution | None = None
         self.reached = False
         self._undetermined = 0  # attempts in a row
+        self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
         self._best_values: np.ndarray | None = None
         self._memory = Memory()
@@ -132,6 +133,7 @@ class Search:
             verdict = judge(replace(verdict.evidence, disagreement=disagreement))
         if verdict.converged:
             verdict = judge(replace(verdict.evidence, hidden=self.verifier.hidden(solution)))
+            self._evidence = verdict.evidence
         return verdict
 
     def solved(self, features: Features, sampling: str = "sobol") -> Solution:
@@ -192,7 +194,7 @@ class Search:
         chosen = f"{best.space}, {best.stats.features} features"
         if self.reached:
             message = f"the tolerance {self.tol:g} is reached by {chosen}"
-            return Verdict(Status.CONVERGED, message, evidence=best.verdict.evidence)
+            return Verdict(Status.CONVERGED, message, evidence=self._evidence or best.verdict.evidence)
         if self.undetermined and best.verdict.status is Status.UNDETERMINED:
             return best.verdict
         verdict = judge(replace(best.verdict.evidence, hidden=self.verifier.hidden(best), disagreement=math.nan))
@@ -202,9 +204,9 @@ class Search:
             f"{chosen}, has an estimated error of {best.error_estimate:.1e}"
         )
         if verdict.status is not Status.INACCURATE:
-            message += f", but {verdict.message}"
+            message += f", {'but' if best.error_estimate <= self.tol else 'because'} {verdict.message}"
         if self.ledger.is_out_of_time:
-            message += "; the time was up, so another run may get further or less far"
+            message += "; the time limit ended the search, so another run may reach a different space"
         return replace(verdict, message=message, remedy="")
 
 

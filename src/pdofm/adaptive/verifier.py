@@ -1,4 +1,4 @@
-"""The verifier of a search: an answer is looked at where nothing was fitted, and compared with other answers.
+"""The verifier of a search: checks answers at points that were not fitted, and compares them with each other.
 
 An error estimate alone can be fooled by a layer or a source that lies between the collocation points. So the equation
 is checked on a dense set of points, and solutions in two spaces must agree.

@@ -111,7 +111,7 @@ class Features(Declared):
     @property
     def has_scale(self) -> bool:
         """Whether the frequencies can be multiplied by a factor."""
-        return bool(self.scaled)
+        return bool(self.scaled) or type(self).rescaled is not Features.rescaled
 
     def rescaled(self: Family, factor: float) -> Family:
         """The same features with all frequencies multiplied by `factor`."""

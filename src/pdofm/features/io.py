@@ -24,6 +24,9 @@ number."""
 SHIPPED = Path(__file__).parent.parent / "data"
 """The folder of the trained features that come with the package."""
 
+MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, PdofmError)
+"""What rebuilding features from a file that was tampered with may raise."""
+
 PRECISIONS = (np.float16, np.float32, np.float64)
 """The precisions that arrays are stored in, in ascending order."""
 
@@ -113,7 +116,16 @@ def load(path: str | PathLike) -> Features:
             raise ValueError("the header and the arrays disagree")
         jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # fails if shapes do not fit together
         return found
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, PdofmError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        ArithmeticError,
+        PdofmError,
+    ) as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
 
 

@@ -7,13 +7,16 @@ VANISHING = 1e-6
 """A component smaller than this fraction of all components together has no relative size of its own."""
 
 
-def relative_sizes(part: Float[np.ndarray, "n C"], whole: Float[np.ndarray, "n C"]) -> Float[np.ndarray, " C"]:
-    """‖part‖ / ‖whole‖ of each component, over n points; a component that vanishes is measured against all of them.
-    Where everything vanishes the ratio is 0, or infinite if the part does not."""
+def relative_sizes(
+    part: Float[np.ndarray, "n C"], whole: Float[np.ndarray, "n C"], vanishing: float = VANISHING
+) -> Float[np.ndarray, " C"]:
+    """‖part‖ / ‖whole‖ of each component, over n points; a component that is zero, or below the fraction `vanishing` of
+    all of them, is measured against all. Where everything vanishes the ratio is 0, or infinite if the part does not."""
     sizes, all_sizes = np.linalg.norm(whole, axis=0), np.linalg.norm(whole)
-    against = np.where(sizes < VANISHING * all_sizes, all_sizes, sizes)
+    against = np.where((sizes == 0) | (sizes < vanishing * all_sizes), all_sizes, sizes)
     parts = np.linalg.norm(part, axis=0)
-    return np.divide(parts, against, out=np.where(parts > 0, np.inf, 0.0), where=against > 0)
+    # NaN is not 0: it stays NaN, which no tolerance accepts.
+    return np.divide(parts, against, out=np.where(parts == 0, 0.0, np.inf), where=against != 0)
 
 
 def distance(found: Float[np.ndarray, "n C"], reference: Float[np.ndarray, "n C"]) -> float:

@@ -35,7 +35,7 @@ NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 
 SLOWEST_RATE = 0.25
 
-UNRESOLVED = 0.05
+MISSED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
 
 FREE_POINTS = 256
@@ -99,7 +99,7 @@ def _error(
         return 1.0  # zero, although the data are not
     numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
     data = float(np.linalg.norm(held_out.b + held_out.A @ c.reshape(-1)))  # the (linearised) residual of zero
-    if fine > UNRESOLVED * data:  # coarser solutions agree with this one only in that they miss the data, too
+    if fine > MISSED * data:  # coarser solutions agree with this one only in that they miss the data, too
         numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
     return float(np.max(numbers))
 
@@ -120,7 +120,7 @@ def _free_fraction(values: Float[np.ndarray, "functions n C"]) -> float:
     if len(values) == 0:
         return 0.0
     whole, part, origin = values
-    return float(np.max(relative_sizes(part - origin, whole - origin)))
+    return float(np.max(relative_sizes(part - origin, whole - origin, vanishing=0.0)))
 
 
 def _slow_error(distances: dict[float, float]) -> float:

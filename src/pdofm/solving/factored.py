@@ -18,7 +18,7 @@ from pdofm._types import Coefficients, Key, Matrix, Points
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.system import System
-from pdofm.errors import ConvergenceWarning, NonlinearError
+from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import Factorization, LeastSquares
 from pdofm.numerics.sampling import spread
@@ -192,12 +192,16 @@ def factor(
     square serve every domain inside. The arguments are those of `solve`; `method` is `Linear` with a least-squares
     solver, as in ``Linear(lstsq=SVD())``.
     """
+    if lstsq is not None and method is not None:
+        raise SolveError("factor() got both method= and lstsq=, its old form. Give method=Linear(lstsq=…) only.")
     if lstsq is not None:
         message = (
             "lstsq= of factor() is now method=Linear(lstsq=…), as in solve(); the old name goes in the next version."
         )
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         method = Linear(lstsq)
+    if method is not None and not isinstance(method, Linear):
+        raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
     clock = Clock()
     with clock("points"):
         # Features and points of the same key are those of solve().
@@ -218,7 +222,7 @@ def factor(
     )
     verdict = judge(gathered(discretisation, stats.undetermined))
     if not verdict.converged:
-        message = f"The factored problem {problem.name!r} has no definite solutions: {verdict.reason}."
+        message = f"{problem.name!r} does not determine its solutions: {verdict.reason}."
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return Solver(discretisation, system, factorization, stats, verdict)
 

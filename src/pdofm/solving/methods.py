@@ -22,7 +22,7 @@ from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
-from pdofm.solving.verdict import Status, Verdict, judge_iteration
+from pdofm.solving.verdict import START_NEARER, Status, Verdict, judge_iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ def _iterate(
             continue
         if moved is None:
             message = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
-            verdict = Verdict(Status.STUCK, message)
+            verdict = Verdict(Status.STUCK, message, START_NEARER)
             break
         c, system, keeps = moved
         kept = factorization if keeps else None

@@ -173,7 +173,7 @@ class Solution(Expansion):
         count = TEST_POINTS.get(problem.domain.dim, 4096)
         z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
         truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
-        relative, names = relative_sizes(found - truth, truth), problem.layout.component_names
+        relative, names = relative_sizes(found - truth, truth, vanishing=0.0), problem.layout.component_names
         each = {name: Errors(float(relative[i]), max_error(found[:, i], truth[:, i])) for i, name in enumerate(names)}
         return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
 

@@ -1,6 +1,6 @@
 """The verdict on an answer: whether it converged, why or why not, the numbers that say so, and what to do.
 
-Everything that this library calls converged is decided in this file. A solve, a search, a factored problem and a
+What counts as converged is decided in this file. A solve, a search, a factored problem and a
 training run collect `Evidence`, numbers that they measured, and `judge` goes through `CHECKS` in order; the first check
 that fails is the verdict. Iterations and training runs, which end for reasons of their own, are judged by
 `judge_iteration` and `judge_training`.
@@ -32,6 +32,10 @@ SATISFIED = 1e-8
 HIDDEN = 0.1
 """The largest residual of the equation on a dense set of points, relative to the largest right side there. A larger one
 means that a detail of the data lies between the collocation points."""
+
+
+START_NEARER = "start nearer to the solution (initial=), or in fewer features"
+"""The remedy for an iteration that leads nowhere."""
 
 
 class Status(StrEnum):
@@ -155,8 +159,8 @@ def _accurate(evidence: Evidence) -> Failure | None:
     if estimate is None or is_accurate(estimate, required):
         return None
     if required < ROUNDING:
-        message = f"the estimated relative error is {estimate:.1e}; {required:g} is below what float64 can represent"
-        return Status.BEYOND_ROUNDING, message, ""
+        message = f"the estimated relative error is {estimate:.1e}; {required:g} is below the rounding error of float64"
+        return Status.BEYOND_ROUNDING, message, f"ask for tol={ROUNDING:g} or more"
     message = f"the estimated relative error {estimate:.1e} is above {required:g}"
     return Status.INACCURATE, message, remedy_for(evidence)
 
@@ -179,14 +183,14 @@ def _resolved(evidence: Evidence) -> Failure | None:
         "the residual between the collocation points is large: the solution or the data vary faster than the points "
         "resolve"
     )
-    return Status.UNRESOLVED, message, ""
+    return Status.UNRESOLVED, message, "use more points, or a space that is finer there"
 
 
 def _confirmed(evidence: Evidence) -> Failure | None:
     """A solution in another space must agree to half as many digits as are required."""
     if evidence.disagreement is None or is_accurate(evidence.disagreement, evidence.required**0.5):
         return None
-    return Status.UNCONFIRMED, "no solution in another space agrees with it", ""
+    return Status.UNCONFIRMED, "no solution in another space agrees with it", "allow more features or more time"
 
 
 CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
@@ -234,15 +238,15 @@ def judge_iteration(
     """
     change, residual = steps[-1]["change"], steps[-1]["residual"]
     if not np.isfinite(residual) or not np.isfinite(change):
-        return Verdict(Status.DIVERGED, "the iteration diverged: the residual is no longer finite")
+        return Verdict(Status.DIVERGED, "the iteration diverged: the residual is no longer finite", START_NEARER)
     if change <= tol:
         return Verdict(Status.CONVERGED, f"the last step is below tol = {tol:g}")
     if change <= stall and residual > 0.9 * residual_before:
         message = f"the residual no longer falls and the last step, {change:.0e}, is below stall = {stall:g}"
         return Verdict(Status.CONVERGED, message)
     if most is not None:
-        message = f"{most} steps did not suffice, the last of which moved the solution by {change:.0e}"
-        return Verdict(Status.OUT_OF_STEPS, message)
+        message = f"{most} steps did not suffice; the last one still moved the solution by {change:.0e}"
+        return Verdict(Status.OUT_OF_STEPS, message, "allow more (max_steps=), or start nearer (initial=)")
     return None
 
 
@@ -250,7 +254,7 @@ def judge_training(done: int, steps: int, tol: float, *, interrupted: bool, is_s
     """The verdict on a training run of `done` out of `steps` steps: whether the physics loss is as small as required,
     and whether the loss is finite."""
     if not is_finite:
-        message = f"the loss is no longer finite after {done} steps; the features are those before"
+        message = f"the loss is no longer finite after {done} steps; the features from before that step are returned"
         return Verdict(Status.DIVERGED, message, "use a smaller step size, or precision='float64'")
     if is_small:
         return Verdict(Status.CONVERGED, f"the physics loss fell below {tol:g} of its first value after {done} steps")

@@ -66,10 +66,10 @@ class Trained:
     @property
     def reason(self) -> str:
         """Why the training ended."""
-        return self.verdict.message
+        return self.verdict.reason
 
     def __repr__(self) -> str:
-        loss = self.history["loss"]
+        loss = self.history.get("loss")
         course = f", loss from {loss[0]:.1e} to {loss[-1]:.1e}" if loss else ""
         return f"Trained {self.features.size} features{course}: {self.reason}"
 
@@ -160,7 +160,7 @@ def pretrain(
         run.resume(Path(checkpoint))
     verdict = run.finish(record or {}, progress)
     if verdict.status is Status.DIVERGED:
-        warnings.warn(f"Pretraining stopped: {verdict.reason}.", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"Pretraining stopped: {verdict.reason}.", ConvergenceWarning, stacklevel=3)
     return Trained(run.features, np.asarray(run.state.parameters[1], dtype=np.float64), run.history, verdict)
 
 
