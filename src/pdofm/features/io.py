@@ -116,16 +116,7 @@ def load(path: str | PathLike) -> Features:
             raise ValueError("the header and the arrays disagree")
         jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # fails if shapes do not fit together
         return found
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-        ArithmeticError,
-        PdofmError,
-    ) as error:
+    except MALFORMED as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
 
 
