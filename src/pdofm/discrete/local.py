@@ -84,8 +84,9 @@ class LocalProblem:
     def components(self) -> int:
         return self.layout.components
 
-    def places(self) -> list[tuple[Term, Placed]]:
-        """The terms with their points; terms that join patches are seams instead."""
+    def places(self, more: int = 0) -> list[tuple[Term, Placed]]:
+        """The terms with their points, on the boundary with `more` of them; terms that join patches are seams
+        instead."""
         found = []
         for term in self.problem.terms:
             if term.on is None:
@@ -93,7 +94,7 @@ class LocalProblem:
             elif isinstance(term.lhs, Difference):
                 continue
             elif isinstance(term.on, Part):
-                found.append((term, on_part(self.cover, term.on)))
+                found.append((term, on_part(self.cover, term.on, more)))
             else:
                 found.append((term, at_points(self.cover, self.problem.given_points(term))))
         return found
@@ -131,6 +132,11 @@ class LocalProblem:
         used = np.flatnonzero(np.any(sizes > 0, axis=(0, 1, 3)))
         which = tuple(found.indices[i] for i in used)
         return LocalTerm(term, placed, which, found.coefficients[:, :, used], target)
+
+    def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
+        """The linearised left side of a function of the patches: its target is met where this equals it."""
+        jet = self.patches.expand_all(term.placed.patch, term.placed.points, term.which, coefficients)
+        return np.einsum("nkac,anc->nk", term.coefficients, jet)
 
     def weights(self, equation: LocalTerm) -> Float[np.ndarray, "P C"]:
         """How much each unknown counts in each patch: as much as the equations see of it, beside the others."""

@@ -43,9 +43,9 @@ class Seam:
     shift: Vector
 
 
-def on_part(cover: Cover, part: Part) -> Placed:
-    """Points on a part of the boundary, as many in each patch as its polynomials need."""
-    found = [_on_piece(cover, piece) for piece in part.pieces]
+def on_part(cover: Cover, part: Part, more: int = 0) -> Placed:
+    """Points on a part of the boundary, as many in each patch as its polynomials need, and `more`."""
+    found = [_on_piece(cover, piece, more) for piece in part.pieces]
     return Placed(*(np.concatenate([getattr(each, name) for each in found]) for name in ("points", "normals", "patch")))
 
 
@@ -54,17 +54,17 @@ def at_points(cover: Cover, points: Points) -> Placed:
     return Placed(points, np.zeros_like(points), cover.features.locate(points))
 
 
-def _on_piece(cover: Cover, piece: Piece) -> Placed:
+def _on_piece(cover: Cover, piece: Piece, more: int) -> Placed:
     if piece.dim == 0:
         points, normals = piece.chart(np.zeros((1, 0)))
     elif piece.dim == 1 and piece.keep is None:
-        return _on_curve(cover, piece)
+        return _on_curve(cover, piece, more)
     else:
-        points, normals = _on_surface(cover, piece)
+        points, normals = _on_surface(cover, piece, more)
     return Placed(points, normals, cover.features.locate(points, -normals))
 
 
-def _on_curve(cover: Cover, piece: Piece) -> Placed:
+def _on_curve(cover: Cover, piece: Piece, more: int) -> Placed:
     """Gauss points on each interval of the parameter that lies in one patch."""
     features = cover.features
 
@@ -77,7 +77,7 @@ def _on_curve(cover: Cover, piece: Piece) -> Placed:
     starts, stops, inside = ends[:-1][long], ends[1:][long], inside[long]
     # A polynomial of degree p along each axis has degree 2 p on a slanted line.
     straight = _runs_along_an_axis(piece)
-    highest = cover.patches.degrees[inside].max(axis=1)
+    highest = cover.patches.degrees[inside].max(axis=1) + more
     counts = highest + 3 if straight else 2 * highest + 4
     s = np.concatenate([a + (b - a) * gauss(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)])
     points, normals = piece.chart(s[:, None])
@@ -121,7 +121,7 @@ def _intervals(owner) -> tuple[Vector, Int[np.ndarray, " n"]]:
     return cuts, owner(middle)
 
 
-def _on_surface(cover: Cover, piece: Piece) -> tuple[Points, Normals]:
+def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals]:
     """Gauss points in cells of the parameters that are refined until each meets about one patch."""
     dim = piece.dim
     lower, upper = np.zeros((1, dim)), np.ones((1, dim))
@@ -139,7 +139,7 @@ def _on_surface(cover: Cover, piece: Piece) -> tuple[Points, Normals]:
         lower = (lower[mixed][:, None] + corners * half[:, None]).reshape(-1, dim)
         upper = lower + np.repeat(half, 2**dim, axis=0)
     lower, upper, owner = (np.concatenate(each) for each in zip(*finished, strict=True))
-    highest = cover.patches.degrees[owner].max(axis=1)
+    highest = cover.patches.degrees[owner].max(axis=1) + more
     size, per_patch = np.prod(upper - lower, axis=1), np.zeros(len(cover.patches))
     np.add.at(per_patch, owner, size)
     # Small cells of a patch share its points.
