@@ -7,11 +7,11 @@ along which they fall slowly.
 
 import math
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm._types import Key
+from pdofm._types import Key, Vector
+from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Cover, Inside
@@ -22,12 +22,18 @@ from pdofm.solving.boxes import BoxFit, fit_boxes
 from pdofm.solving.solution import Attempt, Residual, Solution, Stats
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
-HIGHEST_DEGREE = {1: 24, 2: 16, 3: 9}
+HIGHEST_DEGREE = {1: 24, 2: 20, 3: 9}
 LOWEST_DEGREE = 4
 """Degrees of the first polynomials, of the highest and, in boxes graded towards a singularity, of the lowest."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
+
+PHASE = 12.0
+"""The first boxes hold so much of the phase of a wave, in radians, if the equation tells its wave number."""
+
+MOST_FIRST_BOXES = {1: 500, 2: 40, 3: 8}
+"""Boxes along each axis at the start, at most, by dimension."""
 
 MARKED = 0.05
 """Patches are refined whose indicator is above this fraction of the largest."""
@@ -41,86 +47,159 @@ ALIKE = 6.0
 INNOCENT = 3e-3
 """A patch whose last coefficients are below this fraction of its indicator suffers from its neighbours."""
 
+RESOLVED = 1e-2
+"""Below this indicator the solution has digits everywhere: coefficients that fall slowly at a corner are the corner's."""
+
+STEEP = 1.0
+"""Coefficients that fall by more than this, in the logarithm per degree, are those of a smooth function: its degree is
+raised even if that will not be enough."""
+
 HALVING = math.log(3 + 8**0.5)
 """Slope of the coefficients of a function that is singular at a distance of one box: what degrees follow in a box graded
 towards a singularity."""
 
-TEST_POINTS = 4000
-"""Points at which two solutions are compared."""
+FELL = 0.2
+"""Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
+first, and older ones count half, in the logarithm. Otherwise the refinement may have left out what is wrong, and older
+ones count as much."""
+
+SAFETY = 2.0
+"""The estimate is so many times what the last rounds suggest: it is meant to be too small in one case of ten."""
+
+LEAST_FACTOR = 1e-3
+"""The error is never taken to be a smaller part of the indicator than this."""
+
+PATIENCE = 4
+"""Rounds in which the indicator may fail to fall to half, after which rounding is taken to be the limit."""
+
+GOAL = 0.3
+"""Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
 
 
-@dataclass
+def solve_in_boxes(
+    problem: Problem, tol: float, *, max_unknowns: int = 200_000, max_seconds: float = 120.0, key: Key = 0
+) -> Solution:
+    """Solve a problem by polynomials in boxes that adapt to the solution.
+
+    Args:
+        problem: what to solve, in one to three dimensions, time included; its terms must be local.
+        tol: the relative L2 error that is required.
+        max_unknowns: coefficients of all components together. A round that would need more is not begun.
+        max_seconds: no round is begun after this time.
+        key: seed of the points at which residuals are looked at.
+    """
+    check_problem("solve_in_boxes", problem)
+    rounds = _Rounds(problem, tol, int(generator(key).integers(2**31)))
+    start, attempts, reason = time.perf_counter(), [], ""
+    while not reason:
+        before = time.perf_counter()
+        found = rounds.solve()
+        attempts.append(_attempt(rounds, found, time.perf_counter() - before))
+        spent = time.perf_counter() - start
+        reason = rounds.verdict(found)
+        if reason:
+            break
+        rounds.refine(found)
+        unknowns = rounds.unknowns()
+        if unknowns > max_unknowns:
+            reason = f"the next round would need {unknowns} unknowns, more than max_unknowns = {max_unknowns}"
+        elif spent > max_seconds:
+            reason = f"{spent:.0f} seconds have passed, more than max_seconds = {max_seconds:g}"
+    return rounds.solution(tuple(attempts), reason, time.perf_counter() - start)
+
+
+def _attempt(rounds: "_Rounds", found: BoxFit, seconds: float) -> Attempt:
+    why = "the first boxes" if math.isnan(rounds.distance) else f"{rounds.changed} of them were refined"
+    space = f"polynomials in {len(found.indicator)} boxes"
+    return Attempt(space, why, found.features.size, found.rows, seconds, rounds.estimate, rounds.distance)
+
+
 class _Rounds:
-    """The state of a run."""
+    """The state of a run: the tree with the degree of each leaf, the last solution, and what is known of its error.
 
-    problem: Problem
-    tol: float
-    seed: int
+    `factor` is how large the error is per indicator. The distance of two solutions is the error of the first one, if
+    the second one is much better; its ratio to the indicator of the first one is the factor for the second one.
+    """
 
-    def __post_init__(self):
-        domain = self.problem.domain
-        self.points = singular_points(self.problem)
-        self.tree = first_tree(self.problem, self.points, FEWEST_BOXES)
-        first = (FIRST_DEGREE[domain.dim],) * domain.dim
+    def __init__(self, problem: Problem, tol: float, seed: int):
+        self.problem, self.tol, self.seed = problem, tol, seed
+        domain = problem.domain
+        self.points = singular_points(problem)
+        known = lengths(problem)
+        sides = domain.upper - domain.lower
+        finest = sides / MOST_FIRST_BOXES[domain.dim]
+        with np.errstate(divide="ignore"):
+            largest = np.clip(PHASE / known.waves, finest, sides / FEWEST_BOXES)
+        self.tree = first_tree(problem, self.points, layer_cuts(problem, known, tol), largest)
+        first = tuple(
+            int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, HIGHEST_DEGREE[domain.dim]))
+            for wave, side in zip(known.waves, largest, strict=True)
+        )
         self.degrees: dict[int, Degrees] = {node: first for node in self.tree.leaves.tolist()}
         self.known: dict[int, Inside] = {}
-        self.test = domain.sample(TEST_POINTS, "random", key=self.seed)
         self.last: BoxFit | None = None
-        self.values: np.ndarray | None = None
-        self.history: list[tuple[float, float]] = []
-        self.factor = 1.0  # error per indicator, as far as known
+        self.best: tuple[float, BoxFit] | None = None
+        self.largest: list[float] = []  # the largest indicator of each round
+        self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         for point in self.points:
             if point.is_strong:
-                self._grade_all(point)
-
-    def _grade_all(self, point: SingularPoint) -> None:
-        for node in self.tree.leaves.tolist():
-            if touches(self.tree, node, point.point):
-                self.grade_leaf(node, point)
-
-    def grade_leaf(self, node: int, point: SingularPoint) -> None:
-        size = self.problem.domain.size
-        smallest = size * point.smallest(self.tol)
-        highest = HIGHEST_DEGREE[self.problem.domain.dim]
-
-        def degree(width: float) -> int:
-            left = self.tol * (size / width) ** point.exponent  # the part that may be wrong there
-            return int(np.clip(math.ceil(-math.log(min(left, 1.0)) / HALVING) + 2, LOWEST_DEGREE, highest))
-
-        self.degrees[node] = tuple(max(k, degree(float(size))) for k in self.degrees[node])
-        grade(self.tree, self.degrees, node, point.point, smallest, degree)
-
-    def cover(self) -> Cover:
-        return Cover(self.problem.domain, self.tree, self.degrees, self.known)
+                for node in self.tree.leaves.tolist():
+                    if touches(self.tree, node, point.point):
+                        self._grade(node, point)
 
     def solve(self) -> BoxFit:
-        """One round."""
+        """One round: solve, and estimate the error."""
         start = None if self.last is None else self.last.iterate
-        before = 1.0 if not self.history else self.history[-1][1]
-        found = fit_boxes(self.problem, self.cover(), start, max(0.01 * self.tol, min(1e-2, 1e-2 * before)), self.seed)
-        self.seed += 1
-        values = evaluate(*found.iterate, self.test)
-        eta = self.measured(found)
-        distance = math.nan
-        if self.values is not None:
-            distance = _distance(self.values, values)
-        self.history.append((distance, eta))
-        self.last, self.values = found, values
+        rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
+        cover = Cover(self.problem.domain, self.tree, self.degrees, self.known)
+        found = fit_boxes(self.problem, cover, start, rtol, self.seed + len(self.largest))
+        self.largest.append(float(np.max(found.indicator)))
+        self._estimate(found)
+        self.last = found
+        if self.best is None or self.estimate <= self.best[0]:
+            self.best = self.estimate, found
         return found
 
-    def measured(self, found: BoxFit) -> float:
-        return float(np.max(found.indicator))
+    def _estimate(self, found: BoxFit) -> None:
+        if self.last is None:
+            return
+        before, after = self.largest[-2:]
+        self.distance = _distance(self.last, found)
+        factor = max(self.distance / before, LEAST_FACTOR) if before > 0 else LEAST_FACTOR
+        if not math.isnan(self.factor):
+            fell = after < FELL * before
+            factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
+        self.factor = factor
+        self.estimate = max(SAFETY * factor * after, found.left)
 
-    def refine(self, found: BoxFit, goal: float) -> int:
-        """Raise degrees and split boxes; how many patches were changed."""
-        indicator = found.indicator
-        tails = found.tails.max(axis=1)
-        marked = indicator > max(goal, MARKED * float(indicator.max()))
+    def verdict(self, found: BoxFit) -> str:
+        """Why there is no further round; empty if there is one."""
+        if not np.isfinite(found.indicator).all():
+            return "the solution is not finite"
+        if self.estimate <= self.tol and self.largest[-1] < RESOLVED:
+            return f"the estimated error is below the tolerance after {len(self.largest)} rounds"
+        recent = self.largest[-PATIENCE - 1 :]
+        if len(recent) > PATIENCE and recent[-1] < RESOLVED and min(recent[1:]) > 0.5 * recent[0]:
+            return f"the indicator has not fallen in {PATIENCE} rounds"
+        return ""
+
+    def unknowns(self) -> int:
+        """The number of unknowns of the next round, boxes outside of the domain not known yet included."""
+        outside = {node for node, inside in self.known.items() if inside.fraction == 0}
+        sizes = [math.prod(k + 1 for k in each) for node, each in self.degrees.items() if node not in outside]
+        return sum(sizes) * self.problem.layout.components
+
+    def refine(self, found: BoxFit) -> None:
+        """Raise degrees and split boxes where the indicator is large."""
+        factor = 1.0 if math.isnan(self.factor) else self.factor
+        goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
+        indicator, tails = found.indicator, found.tails.max(axis=1)
+        marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
         guilty = marked & (tails > INNOCENT * indicator)
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
         for patch in chosen.tolist():
             self._refine_patch(found, patch, goal)
-        return len(chosen)
+        self.changed = len(chosen)
 
     def _refine_patch(self, found: BoxFit, patch: int, goal: float) -> None:
         members = found.cover.members[patch]
@@ -132,31 +211,82 @@ class _Rounds:
         slope = max(float(slopes[worst]), 1e-3)
         need = math.ceil(math.log(max(found.indicator[patch] / goal, 1.0)) / slope)
         top = max(degrees[axis] for axis in axes)
-        if top + need <= highest or (top + 2 <= highest and slope > 1.0):
+        if top + need <= highest or (top + 2 <= highest and slope > STEEP):
             more = max(1, min(need, MOST_DEGREES))
             raised = tuple(min(highest, k + more) if axis in axes else k for axis, k in enumerate(degrees))
-            for node in members:
-                self.degrees[node] = raised
-            return
-        corner = next(
-            (p for p in self.points for node in members if touches(self.tree, node, p.point)), None
-        )
-        width = float(np.max(np.subtract(*self.tree.box(members[0])[::-1])))
-        if corner is not None and width > 4 * self.problem.domain.size * corner.smallest(self.tol):
-            for node in members:
-                if touches(self.tree, node, corner.point):
-                    self.grade_leaf(node, corner)
-            return
-        sides = np.subtract(*self.tree.box(members[0])[::-1])
+            self.degrees.update(dict.fromkeys(members, raised))
+        elif not (self.largest[-1] < RESOLVED and self._graded(members)):
+            self._split(members, axes)
+
+    def _split(self, members: list[int], axes: list[int]) -> None:
+        """Halve the boxes of a patch across some axes; small ones that were merged with it stay as they are."""
+        sides = self._sides(members[0])
         for node in members:
-            pieces = [node]
+            pieces, own = [node], self._sides(node)
             for axis in axes:
-                if np.subtract(*self.tree.box(node)[::-1])[axis] > 0.6 * sides[axis]:
+                if own[axis] > 0.6 * sides[axis]:
                     pieces = [half for piece in pieces for half in self.tree.split(piece, axis)]
-            kept = self.degrees.pop(node)
-            self.degrees.update(dict.fromkeys(pieces, kept))
+            self.degrees.update(dict.fromkeys(pieces, self.degrees.pop(node)))
+
+    def _sides(self, node: int) -> Vector:
+        lower, upper = self.tree.box(node)
+        return upper - lower
+
+    def _graded(self, members: list[int]) -> bool:
+        """Grade the boxes of a patch towards a singular point that they touch; whether there is one."""
+        graded = False
+        for node in members:
+            for point in self.points:
+                large = np.max(self._sides(node)) > 4 * self.problem.domain.size * point.smallest(self.tol)
+                if large and touches(self.tree, node, point.point):
+                    self._grade(node, point)
+                    graded = True
+                    break
+        return graded
+
+    def _grade(self, node: int, point: SingularPoint) -> None:
+        """Halve a leaf towards a singular point, with degrees that fall towards it."""
+        size, dim = self.problem.domain.size, self.problem.domain.dim
+
+        def degree(width: float) -> int:
+            allowed = min(self.tol * (size / width) ** point.exponent, 1.0)  # relative to the solution in that box
+            wanted = math.ceil(-math.log(allowed) / HALVING) + 2
+            return int(np.clip(wanted, LOWEST_DEGREE, HIGHEST_DEGREE[dim]))
+
+        self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
+        grade(self.tree, self.degrees, node, point.point, size * point.smallest(self.tol), degree)
+
+    def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
+        """The best round as a solution."""
+        assert self.best is not None
+        estimate, found = self.best
+        missing = found.system.columns - found.system.rank
+        stats = Stats(
+            rows=found.rows,
+            features=found.features.size,
+            components=self.problem.layout.components,
+            rank=found.coefficients.size - missing,
+            condition=found.system.condition,
+            residuals={name: Residual(*each) for name, each in found.residuals.items()},
+            held_out=float(np.sqrt(np.mean(found.indicator**2))),
+            seconds={"rounds": seconds},
+            steps=found.steps,
+            finished=bool(np.isfinite(found.left)),
+        )
+        converged = estimate <= self.tol
+        if not converged:
+            reason = f"the estimated relative error {estimate:.1e} is above {self.tol:g}: {reason}"
+        values = (self.problem, found.features, found.coefficients, estimate, converged, reason, stats)
+        return Solution(*values, space=f"polynomials in {len(found.indicator)} boxes", attempts=attempts)
 
 
-def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    sizes = np.maximum(np.linalg.norm(b, axis=0), 1e-6 * np.linalg.norm(b))
-    return float(np.max(np.linalg.norm(a - b, axis=0) / np.where(sizes == 0, 1.0, sizes)))
+def _distance(first: BoxFit, second: BoxFit) -> float:
+    """The relative L2 distance of two solutions, by points in each patch of the second; of the component that differs
+    most."""
+    placed, cover = second.fresh, second.cover
+    counts = np.bincount(placed.patch, minlength=len(cover.patches))
+    volumes = np.prod(cover.patches.upper - cover.patches.lower, axis=1) * cover.fraction
+    weights = np.sqrt(volumes / np.maximum(counts, 1))[placed.patch][:, None]
+    old, new = (weights * evaluate(*each.iterate, placed.points) for each in (first, second))
+    sizes = np.maximum(np.linalg.norm(new, axis=0), 1e-6 * np.linalg.norm(new))
+    return float(np.max(np.linalg.norm(old - new, axis=0) / np.where(sizes == 0, 1.0, sizes)))

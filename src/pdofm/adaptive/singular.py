@@ -7,12 +7,12 @@ bounded, and boxes are halved towards the point from the start. At other corners
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm._types import Vector
+from pdofm._types import Points, Vector
 from pdofm.calculus.terms import Difference
 from pdofm.domain import Part, corners
 from pdofm.domain.tree import BoxTree
@@ -26,6 +26,9 @@ DEEPEST = 1e-11
 
 MOST_POINTS = 24
 """With more singular points than this, boxes are not cut through those where the gradient is bounded."""
+
+LONGEST = 3.0
+"""The first boxes are at most so many times longer than wide."""
 
 Degrees = tuple[int, ...]
 
@@ -96,41 +99,48 @@ def _changes(problem: Problem, near: float) -> list[Vector]:
     return found
 
 
-def first_tree(problem: Problem, points: list[SingularPoint], fewest: int) -> BoxTree:
-    """Boxes that are cut through the singular points, at least `fewest` along each axis, none of them much longer than
-    wide."""
+def first_tree(
+    problem: Problem, points: list[SingularPoint], cuts: Sequence[tuple[int, float]], largest: Vector
+) -> BoxTree:
+    """Boxes that are cut through the singular points and at given coordinates, as (axis, coordinate); beyond these none
+    is longer than `largest`, or much longer than wide."""
     domain = problem.domain
     tree = BoxTree(domain.lower, domain.upper)
+    for axis, at in cuts:
+        for node in tree.leaves.tolist():
+            lower, upper = tree.box(node)
+            if lower[axis] < at < upper[axis]:
+                tree.split(node, axis, at)
+    thin = {axis for axis, _ in cuts}
     used = points if len(points) <= MOST_POINTS else [point for point in points if point.is_strong]
-    near = COINCIDENT * domain.size
-    waiting = [0]
+    _cut_through(tree, np.array([point.point for point in used]).reshape(-1, domain.dim), COINCIDENT * domain.size)
+    waiting = tree.leaves.tolist()
     while waiting:
         node = waiting.pop()
-        lower, upper = tree.box(node)
-        held = [p.point for p in used if np.all((p.point >= lower - near) & (p.point <= upper + near))]
-        cuts = [
-            (float(abs(p[axis] - (lower[axis] + upper[axis]) / 2) / (upper[axis] - lower[axis])), axis, float(p[axis]))
-            for p in held
-            for axis in range(domain.dim)
-            if lower[axis] + near < p[axis] < upper[axis] - near
-        ]
-        if cuts:  # the most central cut first, so that boxes are not thinner than they must be
-            _, axis, at = min(cuts)
-            waiting += tree.split(node, axis, at)
-    space = range(domain.dim - domain.has_time)
-    widest = float(np.min((domain.upper - domain.lower)[list(space)])) / fewest
+        sides = np.subtract(*tree.box(node)[::-1])
+        # Boxes across a layer are meant to be thin; time is no length.
+        alike = [axis for axis in range(domain.dim - domain.has_time) if axis not in thin]
+        limit = np.array(largest)
+        if len(alike) > 1:
+            limit[alike] = np.minimum(limit[alike], LONGEST * np.min(sides[alike]))
+        over = sides / limit
+        if np.max(over) > 1 + 1e-9:
+            waiting += tree.split(node, int(np.argmax(over)))
+    return tree
+
+
+def _cut_through(tree: BoxTree, points: Points, near: float) -> None:
+    """Cut boxes through points in them, so that these become corners of boxes."""
     waiting = tree.leaves.tolist()
     while waiting:
         node = waiting.pop()
         lower, upper = tree.box(node)
-        limit = np.full(domain.dim, max(1.5 * widest, 1.5 * float(np.min((upper - lower)[list(space)]))))
-        if domain.has_time:
-            limit[-1] = 1.5 * (domain.upper[-1] - domain.lower[-1]) / fewest
-        limit = np.minimum(limit, 0.75 * (domain.upper - domain.lower) if fewest > 1 else np.inf)
-        over = (upper - lower) / limit
-        if np.max(over) > 1:
-            waiting += tree.split(node, int(np.argmax(over)))
-    return tree
+        held = points[np.all((points >= lower - near) & (points <= upper + near), axis=1)]
+        inner = (held > lower + near) & (held < upper - near)
+        if inner.any():  # the most central cut first, so that boxes are not thinner than they must be
+            off = np.where(inner, np.abs(held - (lower + upper) / 2) / (upper - lower), np.inf)
+            row, axis = np.unravel_index(np.argmin(off), off.shape)
+            waiting += tree.split(node, int(axis), float(held[row, axis]))
 
 
 def grade(

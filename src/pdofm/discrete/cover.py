@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from pdofm._types import Mask, Points, Vector
-from pdofm.domain import Domain
+from pdofm.domain import Domain, Piece
 from pdofm.domain.tree import BoxTree, Faces
 from pdofm.features.boxes import BoxPolynomials, Patches, grouped
 from pdofm.numerics.nodes import midpoints
@@ -53,6 +53,7 @@ class Cover:
     ):
         self.domain, self.tree, self._degrees, self._known = domain, tree, degrees, known
         self.leaves = tree.leaves
+        self.intervals: dict[Piece, tuple[Vector, np.ndarray]] = {}  # of curves: where they pass from patch to patch
         self._learn()
         fractions = np.array([known[node].fraction for node in self.leaves.tolist()])
         self._fraction = dict(zip(self.leaves.tolist(), fractions.tolist(), strict=True))

@@ -28,7 +28,7 @@ def _expanded(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
     out = np.empty((len(which), len(points), coefficients.shape[1]))
-    for here in slices(len(points), max(64, CHUNK_BYTES // (8 * features.size * max(len(which), 1)))):
+    for here in slices(len(points), max(64, CHUNK_BYTES // (8 * features.most_at_a_point * max(len(which), 1)))):
         out[:, here] = features.expand(points[here], which, coefficients)
     return out
 

@@ -46,6 +46,9 @@ CUT_POINTS = 2.0
 REGULAR = 1e-14
 """In a cut patch, weight of the rows that keep coefficients small which its inner part does not see."""
 
+NOTHING = 1e-20
+"""Coefficients below this fraction of the largest are zero."""
+
 Iterate = tuple[Features, Coefficients]
 """The function that nonlinear terms are linearised at."""
 
@@ -75,8 +78,7 @@ class LocalProblem:
         self.layout, dim = problem.layout, problem.domain.dim
         self.space_dim = dim - self.layout.has_time
         self.rates = self.patches.degrees.clip(1) / (self.patches.upper - self.patches.lower)
-        axes = [None if self.layout.has_time and axis == dim - 1 else axis for axis in range(dim)]
-        self.orders = np.array([problem.orders(axis) for axis in axes]).T  # (C, d)
+        self.orders = _orders(problem)
         periodic = [condition.axis for condition in problem.stated if isinstance(condition, Periodic)]
         self.seams = seams(cover, periodic)
 
@@ -233,35 +235,64 @@ class LocalProblem:
         self, patch: int, numbers: Sequence[int], weights: Float[np.ndarray, "P C"]
     ) -> tuple[list[tuple[int, np.ndarray]], list[np.ndarray]]:
         """What the patch shares with its neighbours; and, for a patch that meets itself across a period, rows."""
-        links, own = [], []
-        for number in numbers:
-            seam = self.seams[number]
-            scale = CONDITION_WEIGHT * self.seam_scale(seam, weights)
-            sides = [self._trace(seam, patch, side, scale) for side in (0, 1) if patch == (seam.first, seam.second)[side]]
-            if len(sides) == 2:
-                own.append(sides[0] - sides[1])
+        sides = [
+            (number, side)
+            for number in numbers
+            for side in (0, 1)
+            if patch == (self.seams[number].first, self.seams[number].second)[side]
+        ]
+        if not sides:
+            return [], []
+        points = [self.seams[number].points + side * self.seams[number].shift for number, side in sides]
+        jets = self.patches.jets(patch, np.concatenate(points), self.seam_derivatives)
+        ends = np.cumsum([len(each) for each in points])
+        links: dict[int, np.ndarray] = {}
+        own = []
+        for (number, _), part in zip(sides, np.split(jets, ends[:-1], axis=1), strict=True):
+            scale = CONDITION_WEIGHT * self.seam_scale(self.seams[number], weights)
+            trace = self._trace(self.seams[number], part, scale)
+            if number in links:
+                own.append(links.pop(number) - trace)
             else:
-                links.append((number, sides[0]))
-        return links, own
+                links[number] = trace
+        return list(links.items()), own
 
-    def _trace(self, seam: Seam, patch: int, side: int, scale: Float[np.ndarray, " r"]) -> Float[np.ndarray, "r q"]:
-        """The values and derivatives of the polynomials of a patch on a seam."""
-        rows = self.seam_rows(seam)
-        n, m = len(seam.points), int(self.patches.sizes[patch])
+    @cached_property
+    def seam_derivatives(self) -> tuple[Index, ...]:
+        """The derivatives that seams compare: the function itself, then along each axis those of each order."""
+        dim, highest = self.orders.shape[1], int(self.orders.max()) - 1
+        along = (tuple(j * e for e in unit(dim, axis)) for axis in range(dim) for j in range(1, highest + 1))
+        return ((0,) * dim, *along)
+
+    def seam_derivative(self, axis: int, order: int) -> int:
+        """Where a derivative across a seam is among these."""
+        return 0 if order == 0 else axis * (int(self.orders.max()) - 1) + order
+
+    def _trace(
+        self, seam: Seam, jets: Float[np.ndarray, "a n m"], scale: Float[np.ndarray, " r"]
+    ) -> Float[np.ndarray, "r q"]:
+        """The scaled values and derivatives of the polynomials of a patch on a seam."""
+        rows, (_, n, m) = self.seam_rows(seam), jets.shape
         found = np.zeros((n * len(rows), m * self.components), order="F")
-        if not rows:
-            return found
-        points = seam.points + side * seam.shift
-        highest = max(j for _, j in rows)
-        which = [tuple(j * e for e in unit(points.shape[1], seam.axis)) for j in range(highest + 1)]
-        jets = self.patches.jets(patch, points, which)
         for row, ((c, j), factor) in enumerate(zip(rows, scale, strict=True)):
-            found[row * n : (row + 1) * n, c * m : (c + 1) * m] = factor * jets[j]
+            found[row * n : (row + 1) * n, c * m : (c + 1) * m] = factor * jets[self.seam_derivative(seam.axis, j)]
         return found
 
     def coefficients(self, solution: Sequence[np.ndarray]) -> Coefficients:
         """The coefficients of the features from the unknowns of each patch."""
         return np.concatenate([each[:, 0].reshape(self.components, -1).T for each in solution])
+
+
+def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:
+    """The differential order of the equation in each component along each axis. Small coefficients count: they are what
+    makes layers."""
+    dim, layout = problem.domain.dim, problem.layout
+    symbol = symbol_of(problem.terms[0].lhs, layout, dim, dim - layout.has_time)
+    found = symbol.coefficients(problem.domain.sample(5))
+    sizes = np.abs(found.coefficients).max(axis=(0, 1))
+    present = sizes > NOTHING * np.max(sizes, axis=0, initial=0.0)
+    powers = np.array(found.indices, dtype=int).reshape(-1, dim)
+    return np.max(present.T[:, :, None] * powers[None], axis=1, initial=0)
 
 
 @lru_cache(maxsize=512)

@@ -66,13 +66,14 @@ def _on_piece(cover: Cover, piece: Piece, more: int) -> Placed:
 
 def _on_curve(cover: Cover, piece: Piece, more: int) -> Placed:
     """Gauss points on each interval of the parameter that lies in one patch."""
-    features = cover.features
+    if piece not in cover.intervals:
 
-    def owner(s: Vector) -> Int[np.ndarray, " n"]:
-        points, normals = piece.chart(s[:, None])
-        return features.locate(points, -normals)
+        def owner(s: Vector) -> Int[np.ndarray, " n"]:
+            points, normals = piece.chart(s[:, None])
+            return cover.features.locate(points, -normals)
 
-    ends, inside = _intervals(owner)
+        cover.intervals[piece] = _intervals(owner)
+    ends, inside = cover.intervals[piece]
     long = np.diff(ends) > SHORTEST
     starts, stops, inside = ends[:-1][long], ends[1:][long], inside[long]
     # A polynomial of degree p along each axis has degree 2 p on a slanted line.

@@ -14,7 +14,15 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.domain.tree import TreeArrays
 from pdofm.features.base import Corner, Jets, Unmapped
-from pdofm.features.spectral import contracted, products, tables
+from pdofm.features.spectral import contracted, products, table, tables
+from pdofm.numerics.batches import slices
+
+
+MANY_POINTS = 64
+"""With more points than this in each patch, functions are evaluated patch by patch."""
+
+CHUNK_BYTES = 2**22
+"""Size of the coefficients that are copied to points at once."""
 
 
 @lru_cache(maxsize=256)
@@ -76,8 +84,48 @@ class Patches:
     ) -> Float[np.ndarray, "a n C"]:
         """The derivatives at points of functions on all patches, of each point in the patch that owns it."""
         found = np.zeros((len(which), len(points), coefficients.shape[1]))
-        for patch, at in grouped(owner):
-            found[:, at] = self.expand(patch, points[at], which, coefficients[self.of(patch)])
+        if len(points) > MANY_POINTS * len(np.unique(owner)):
+            for patch, at in grouped(owner):
+                found[:, at] = self.expand(patch, points[at], which, coefficients[self.of(patch)])
+            return found
+        # Few points in each of many patches: all patches of one shape at once.
+        shapes, kind = np.unique(self.degrees, axis=0, return_inverse=True)
+        for number, at in grouped(kind.reshape(-1)[owner]):
+            degrees = tuple(shapes[number].tolist())
+            size = int(np.prod(shapes[number] + 1)) * coefficients.shape[1]
+            for here in slices(len(at), max(64, CHUNK_BYTES // (8 * size))):
+                some = at[here]
+                found[:, some] = self._gathered(owner[some], points[some], which, coefficients, degrees)
+        return found
+
+    def _gathered(
+        self,
+        owner: Int[np.ndarray, " n"],
+        points: Points,
+        which: Sequence[Index],
+        coefficients: Float[np.ndarray, "m C"],
+        degrees: tuple[int, ...],
+    ) -> Float[np.ndarray, "a n C"]:
+        """The same for patches of one shape, with the coefficients copied to every point."""
+        slopes = 2 / (self.upper - self.lower)[owner]
+        y = (points - (self.upper + self.lower)[owner] / 2) * slopes
+        orders = [max(index[axis] for index in which) for axis in range(len(degrees))]
+        along = [
+            table([y[:, i], slopes[:, i], *[0.0] * (order - 1)][: order + 1], k)
+            for i, (order, k) in enumerate(zip(orders, degrees, strict=True))
+        ]
+        count = int(np.prod([k + 1 for k in degrees]))
+        copied = coefficients[self.starts[owner][:, None] + np.arange(count)]
+        grid = copied.reshape(len(points), *(k + 1 for k in degrees), -1)
+        found = np.empty((len(which), len(points), coefficients.shape[1]))
+        first: dict[int, np.ndarray] = {}
+        for out, (order, *others) in zip(found, which, strict=True):
+            if order not in first:
+                first[order] = np.einsum("kn,nk...->n...", along[0][order], grid)
+            value = first[order]
+            for each, more in zip(along[1:], others, strict=True):
+                value = np.einsum("kn,nk...->n...", each[more], value)
+            out[...] = value
         return found
 
 

@@ -48,10 +48,11 @@ class _Reflections:
 
     def __init__(self, matrix: Matrix):
         rows, columns = matrix.shape
-        self._qr, self._tau, _, _ = lapack.dgeqrf(
-            np.asfortranarray(matrix), lwork=BLOCK * max(columns, 1), overwrite_a=1
-        )
         self.size = min(rows, columns)
+        self._qr, self._tau = matrix, np.zeros(0)
+        if self.size > 0:
+            found = lapack.dgeqrf(np.asfortranarray(matrix), lwork=BLOCK * columns, overwrite_a=1)
+            self._qr, self._tau = found[:2]
 
     @property
     def triangle(self) -> Matrix:
@@ -124,6 +125,8 @@ class _MergeStep:
         self._first = _Reflections(front[:, :columns])
         rest = self._first.apply(front[:, columns:])
         self.top, rest = rest[:columns], rest[columns:]
+        if rest.shape[1] == 0:
+            rest = rest[:0]  # the residual that nothing can remove
         self._second = _Reflections(rest) if len(rest) > COMPRESSED * rest.shape[1] else None
         self.rest = rest if self._second is None else self._second.triangle
 
@@ -135,7 +138,7 @@ class _MergeStep:
         """What belongs to the eliminated columns, and to the rows that remain, of a right side."""
         found = self._first.apply(right)
         top, rest = found[: self.columns], found[self.columns :]
-        return top, rest if self._second is None else self._second.apply(rest)[: len(self.rest)]
+        return top, (rest if self._second is None else self._second.apply(rest))[: len(self.rest)]
 
 
 @dataclass

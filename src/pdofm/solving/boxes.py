@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from pdofm.calculus.jets import unit
+from pdofm._types import Points
 from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Term
 from pdofm.discrete.cover import Cover
 from pdofm.discrete.direct import Coefficients
 from pdofm.discrete.local import Iterate, LocalProblem, LocalTerm
@@ -27,6 +28,9 @@ FRESH = {1: 16, 2: 40, 3: 80}
 NEWTON_STEPS = 12
 """Steps of Newton's iteration in one space."""
 
+QUADRATIC = 3.0
+"""After a step of Newton's iteration that changes the solution by δ about (this · δ)² is still to come."""
+
 SHORTEST_STEP = 1 / 64
 """A step of Newton's iteration is halved down to this if it does not lower the residual."""
 
@@ -36,8 +40,8 @@ class BoxFit:
     """A solution in patches.
 
     `indicator` is per patch, relative to the size of the solution; `slopes` and `tails` say, per patch and axis, how
-    fast the coefficients fall and how large the last ones are. `change` is that of the last step of an iteration,
-    relative to the solution.
+    fast the coefficients fall and how large the last ones are. `left` is what an iteration still lacks, relative to the
+    solution. `fresh` are the points at which the residual was looked at.
     """
 
     local: LocalProblem
@@ -48,8 +52,9 @@ class BoxFit:
     slopes: Float[np.ndarray, "P d"]
     tails: Float[np.ndarray, "P d"]
     residuals: dict[str, tuple[float, float]]
-    change: float
+    left: float
     steps: list[dict[str, float]]
+    fresh: Placed
 
     @property
     def cover(self) -> Cover:
@@ -79,37 +84,45 @@ def fit_boxes(problem: Problem, cover: Cover, start: Iterate | None, rtol: float
         terms = [local.linearised(*each, None) for each in places]
         system = local.system(terms)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
-    iterate, steps, change = start, [], np.inf
+    iterate, steps = start, []
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
         system = local.system(terms)
         new = local.coefficients(system.solution)
         if old is not None:
-            new, change = _advanced(local, places, old, new)
-            steps.append({"residual": _merit(local, places, new), "change": change})
-        if old is not None and (change <= rtol or len(steps) >= NEWTON_STEPS):
-            return _judged(local, terms, system, new, change, steps, seed)
+            new = _advanced(local, places, old, new)
+        change = _change(places[0][1].points, iterate, (cover.features, new))
+        steps.append({"residual": _merit(local, places, new), "change": change})
+        # Newton's iteration converges quadratically: the next step would be about as large as the square of this one.
+        left = min(change, (QUADRATIC * change) ** 2)
+        if left <= rtol or len(steps) >= NEWTON_STEPS or not np.isfinite(change):
+            return _judged(local, terms, system, new, left, steps, seed)
         old, iterate = new, (cover.features, new)
 
 
+def _change(points: Points, old: Iterate | None, new: Iterate) -> float:
+    """How far two functions are from each other at points, relative to the second."""
+    which = [(0,) * points.shape[1]]
+    after = new[0].expand(points, which, new[1])[0]
+    before = np.zeros_like(after) if old is None else old[0].expand(points, which, old[1])[0]
+    return float(np.linalg.norm(after - before) / max(np.linalg.norm(after), 1e-300))
+
+
 def _advanced(
-    local: LocalProblem, places: Sequence[tuple], old: Coefficients, target: Coefficients
-) -> tuple[Coefficients, float]:
-    """A step towards the target that lowers the residual, and how far it moves the solution."""
+    local: LocalProblem, places: Sequence[tuple[Term, Placed]], old: Coefficients, target: Coefficients
+) -> Coefficients:
+    """A step towards the target that lowers the residual."""
     before, length = _merit(local, places, old), 1.0
-    while True:
+    while length >= SHORTEST_STEP:
         new = old + length * (target - old)
-        if _merit(local, places, new) < before or length <= SHORTEST_STEP:
-            break
+        if _merit(local, places, new) < before:
+            return new
         length /= 2
-    if length <= SHORTEST_STEP:
-        new = target  # at the limit of rounding, or nothing to lose
-    change = float(np.linalg.norm(target - old) / max(np.linalg.norm(target), 1e-300))
-    return new, change
+    return target  # at the limit of rounding, or nothing to lose
 
 
-def _merit(local: LocalProblem, places: Sequence[tuple], coefficients: Coefficients) -> float:
+def _merit(local: LocalProblem, places: Sequence[tuple[Term, Placed]], coefficients: Coefficients) -> float:
     """The root of the summed squares of all scaled residuals."""
     total = 0.0
     iterate = (local.cover.features, coefficients)
@@ -126,7 +139,7 @@ def _judged(
     terms: Sequence[LocalTerm],
     system: BlockQR,
     coefficients: Coefficients,
-    change: float,
+    left: float,
     steps: list[dict[str, float]],
     seed: int,
 ) -> BoxFit:
@@ -146,7 +159,7 @@ def _judged(
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)
-    return BoxFit(local, coefficients, system, rows, seen, slopes, tails / size, residuals, change, steps)
+    return BoxFit(local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, fresh[0][1])
 
 
 def _fresh(cover: Cover, seed: int) -> Placed:
@@ -171,20 +184,17 @@ def _add_jumps(
     seams = [seam for seam in local.seams if local.seam_rows(seam)]
     if not seams:
         return
-    dim = seams[0].points.shape[1]
-    highest = int(local.orders.max()) - 1
-    which = [(0,) * dim, *(tuple(j * e for e in unit(dim, axis)) for axis in range(dim) for j in range(1, highest + 1))]
     counts = [len(seam.points) for seam in seams]
     sides = []
     for side in (0, 1):
         owner = np.repeat([(seam.first, seam.second)[side] for seam in seams], counts)
         points = np.concatenate([seam.points + side * seam.shift for seam in seams])
-        sides.append(local.patches.expand_all(owner, points, which, coefficients))
+        sides.append(local.patches.expand_all(owner, points, local.seam_derivatives, coefficients))
     jumps = np.split(np.abs(sides[0] - sides[1]), np.cumsum(counts)[:-1], axis=1)
     for seam, jump in zip(seams, jumps, strict=True):
         scale = local.seam_scale(seam, weights)
         found = max(
-            float(jump[0 if j == 0 else 1 + seam.axis * highest + j - 1, :, c].max()) * factor
+            float(jump[local.seam_derivative(seam.axis, j), :, c].max()) * factor
             for (c, j), factor in zip(local.seam_rows(seam), scale, strict=True)
         )
         for patch in (seam.first, seam.second):
