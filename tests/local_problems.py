@@ -165,3 +165,38 @@ def layers(eps=1e-6):
         exact=lambda x: one(x[0]) * one(x[1]),
         name="layers",
     )
+
+
+def t_shape():
+    return pf.Box([0, 0], [3, 1]) | pf.Box([1, -2], [2, 0])
+
+
+def triangle():
+    return torsion(pf.Polygon([[0, 0], [1, 0], [0.3, 0.8]]), "triangle")
+
+
+def pentagon():
+    return torsion(regular_polygon(5), "pentagon")
+
+
+def l_torsion():
+    return torsion(l_shape(), "L")
+
+
+def t_torsion():
+    return torsion(t_shape(), "T")
+
+
+def equilateral():
+    """-Δu = 1 on an equilateral triangle: a cubic polynomial."""
+    height = np.sqrt(3) / 2
+
+    def exact(x):
+        y = x[1]
+        return y * (3 * (x[0] - 0.5) ** 2 - (y - height) ** 2) / (-4 * height) * -1.0
+
+    return exact, pf.Polygon([[0, 0], [1, 0], [0.5, height]])
+
+
+def disk():
+    return poisson(pf.Disk([0.2, 0.1], 1.3), lambda x: jnp.exp(x[0]) * jnp.sin(2 * x[1]) + x[0] ** 4, name="disk")

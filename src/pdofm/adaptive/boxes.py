@@ -9,6 +9,7 @@ import math
 import time
 
 import numpy as np
+from jaxtyping import Float
 
 from pdofm._types import Key, Vector
 from pdofm.adaptive.lengths import layer_cuts, lengths
@@ -58,12 +59,16 @@ HALVING = math.log(3 + 8**0.5)
 """Slope of the coefficients of a function that is singular at a distance of one box: what degrees follow in a box graded
 towards a singularity."""
 
+SMALL = 0.25
+"""An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
+and of the L2 norm. So it counts about as much at a corner, where it is largest in tiny patches, as elsewhere."""
+
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
 first, and older ones count half, in the logarithm. Otherwise the refinement may have left out what is wrong, and older
 ones count as much."""
 
-SAFETY = 2.0
+SAFETY = 3.0
 """The estimate is so many times what the last rounds suggest: it is meant to be too small in one case of ten."""
 
 LEAST_FACTOR = 1e-3
@@ -153,7 +158,7 @@ class _Rounds:
         rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
         cover = Cover(self.problem.domain, self.tree, self.degrees, self.known)
         found = fit_boxes(self.problem, cover, start, rtol, self.seed + len(self.largest))
-        self.largest.append(float(np.max(found.indicator)))
+        self.largest.append(float(np.max(_errors(found))))
         self._estimate(found)
         self.last = found
         if self.best is None or self.estimate <= self.best[0]:
@@ -193,15 +198,16 @@ class _Rounds:
         """Raise degrees and split boxes where the indicator is large."""
         factor = 1.0 if math.isnan(self.factor) else self.factor
         goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
-        indicator, tails = found.indicator, found.tails.max(axis=1)
+        indicator, tails = _errors(found), found.tails.max(axis=1)
         marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
-        guilty = marked & (tails > INNOCENT * indicator)
+        guilty = marked & (tails > INNOCENT * found.indicator)
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
         for patch in chosen.tolist():
-            self._refine_patch(found, patch, goal)
+            self._refine_patch(found, patch, goal / indicator[patch])
         self.changed = len(chosen)
 
-    def _refine_patch(self, found: BoxFit, patch: int, goal: float) -> None:
+    def _refine_patch(self, found: BoxFit, patch: int, wanted: float) -> None:
+        """Raise the degree of a patch or split it, to lower its error to a fraction."""
         members = found.cover.members[patch]
         degrees = self.degrees[members[0]]
         highest = HIGHEST_DEGREE[len(degrees)]
@@ -209,7 +215,7 @@ class _Rounds:
         worst = int(np.argmax(tails))
         axes = [axis for axis in range(len(degrees)) if tails[axis] * ALIKE >= tails[worst]]
         slope = max(float(slopes[worst]), 1e-3)
-        need = math.ceil(math.log(max(found.indicator[patch] / goal, 1.0)) / slope)
+        need = math.ceil(math.log(max(1 / wanted, 1.0)) / slope)
         top = max(degrees[axis] for axis in axes)
         if top + need <= highest or (top + 2 <= highest and slope > STEEP):
             more = max(1, min(need, MOST_DEGREES))
@@ -278,6 +284,11 @@ class _Rounds:
             reason = f"the estimated relative error {estimate:.1e} is above {self.tol:g}: {reason}"
         values = (self.problem, found.features, found.coefficients, estimate, converged, reason, stats)
         return Solution(*values, space=f"polynomials in {len(found.indicator)} boxes", attempts=attempts)
+
+
+def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
+    """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+    return found.indicator * np.exp(np.mean(np.log(found.local.shares), axis=1)) ** SMALL
 
 
 def _distance(first: BoxFit, second: BoxFit) -> float:

@@ -82,7 +82,7 @@ class Cover:
         unit = midpoints(SAMPLES[dim], dim)
         step = (upper - lower) / SAMPLES[dim] / 2
         points = lower[:, None] + unit * (upper - lower)[:, None]
-        inside = self.domain.contains(points.reshape(-1, dim)).reshape(len(nodes), -1)
+        inside = self.domain.contains(points.reshape(-1, dim)).reshape(points.shape[:2])
         for i, node in enumerate(nodes.tolist()):
             held = points[i][inside[i]]
             if len(held) == 0:

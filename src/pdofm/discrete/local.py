@@ -156,12 +156,15 @@ class LocalProblem:
         return 1 / np.where(sizes > 0, sizes, 1.0)
 
     @cached_property
+    def shares(self) -> Float[np.ndarray, "P d"]:
+        """The sides of patches relative to those of the domain."""
+        domain = self.problem.domain
+        return (self.patches.upper - self.patches.lower) / (domain.upper - domain.lower)
+
+    @cached_property
     def emphasis(self) -> Float[np.ndarray, " P"]:
         """How much more the equation weighs in small patches."""
-        domain = self.problem.domain
-        sides = (self.patches.upper - self.patches.lower) / (domain.upper - domain.lower)
-        share = np.exp(np.mean(np.log(sides), axis=1))
-        return 1 / np.maximum(share, SMALLEST_SHARE)
+        return 1 / np.maximum(np.exp(np.mean(np.log(self.shares), axis=1)), SMALLEST_SHARE)
 
     def seam_rows(self, seam: Seam) -> list[tuple[int, int]]:
         """The unknowns and derivatives that agree across a seam, as (component, order)."""
