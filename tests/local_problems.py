@@ -200,3 +200,175 @@ def equilateral():
 
 def disk():
     return poisson(pf.Disk([0.2, 0.1], 1.3), lambda x: jnp.exp(x[0]) * jnp.sin(2 * x[1]) + x[0] ** 4, name="disk")
+
+
+def bratu_like():
+    """Nonlinear: -Δu + u³ = f with a peak."""
+
+    def exact(x):
+        return 2 * jnp.exp(-200 * jnp.sum((x - jnp.array([0.4, 0.6])) ** 2)) + x[0]
+
+    return pf.Problem(
+        SQUARE, lambda u, x: -pf.laplacian(u)(x) + u(x) ** 3, conditions=[pf.Dirichlet()], exact=exact, name="cubic"
+    )
+
+
+def kovasznay():
+    return pf.zoo.get("kovasznay")
+
+
+def kirsch(radius=0.3):
+    """Plane strain in a square plate with a round hole under tension: the solution of Kirsch, whose tractions are given
+    on the hole, its displacements on the square."""
+    mu, lam = 1.0, 1.5
+    kappa = 1 + 2 * mu / (lam + mu)
+
+    def displacement(x):
+        r, t = jnp.linalg.norm(x), jnp.arctan2(x[1], x[0])
+        a = radius
+        radial = (
+            1 / (8 * mu) * (
+                r * (kappa - 1 + 2 * jnp.cos(2 * t))
+                + 2 * a**2 / r * (1 + (1 + kappa) * jnp.cos(2 * t))
+                - 2 * a**4 / r**3 * jnp.cos(2 * t)
+            )
+        )
+        around = (
+            1 / (8 * mu) * (-2 * r - 2 * a**2 / r * (kappa - 1) - 2 * a**4 / r**3) * jnp.sin(2 * t)
+        )
+        c, s = jnp.cos(t), jnp.sin(t)
+        return jnp.stack([radial * c - around * s, radial * s + around * c])
+
+    def stress(u, x):
+        g = pf.grad(u)(x)
+        return lam * jnp.trace(g) * jnp.eye(2) + mu * (g + g.T)
+
+    def operator(u, x):
+        return -pf.div(lambda y: stress(u.w, y))(x)
+
+    domain = pf.Box([-1, -1], [1, 1]) - pf.Disk([0, 0], radius)
+    hole = domain.part("circle")
+    square = domain.part("x0=lower", "x0=upper", "x1=lower", "x1=upper")
+    conditions = [
+        pf.Dirichlet(None, square),
+        pf.Condition(lambda u, x, normal: stress(u.w, x) @ normal, hole, name="traction"),
+    ]
+    return pf.Problem(domain, operator, 0.0, conditions, {"w": 2}, {"w": displacement}, name="kirsch")
+
+
+def stokes_l():
+    """Stokes flow in an L with the solution of Verfürth, singular at the re-entrant corner."""
+    alpha, omega = 856399 / 1572864, 3 * np.pi / 2
+
+    def psi(t):
+        return (
+            jnp.sin((1 + alpha) * t) * np.cos(alpha * omega) / (1 + alpha)
+            - jnp.cos((1 + alpha) * t)
+            - jnp.sin((1 - alpha) * t) * np.cos(alpha * omega) / (1 - alpha)
+            + jnp.cos((1 - alpha) * t)
+        )
+
+    import jax
+
+    first = jax.grad(psi)
+    third = jax.grad(jax.grad(first))
+
+    def angle(x):
+        t = jnp.arctan2(x[1], x[0])
+        return jnp.where(t < -1e-12, t + 2 * jnp.pi, t)
+
+    def velocity(x):
+        r, t = jnp.linalg.norm(x), angle(x)
+        return r**alpha * jnp.stack(
+            [
+                (1 + alpha) * jnp.sin(t) * psi(t) + jnp.cos(t) * first(t),
+                jnp.sin(t) * first(t) - (1 + alpha) * jnp.cos(t) * psi(t),
+            ]
+        )
+
+    def pressure(x):
+        r, t = jnp.linalg.norm(x), angle(x)
+        return -(r ** (alpha - 1)) * ((1 + alpha) ** 2 * first(t) + third(t)) / (1 - alpha)
+
+    def operator(u, x):
+        return -pf.laplacian(u.v)(x) + pf.grad(u.p)(x), pf.div(u.v)(x)
+
+    at = [[-0.5, 0.5]]
+    value = float(pressure(jnp.array(at[0])))
+    conditions = [
+        pf.Dirichlet(None, unknown="v"),
+        pf.Condition(lambda u, x: u.p(x) - value, at, name="pressure at a point"),
+    ]
+    return pf.Problem(l_shape(), operator, 0.0, conditions, {"v": 2, "p": 1}, {"v": velocity, "p": pressure}, name="stokes L")
+
+
+def stokes_smooth():
+    """Manufactured Stokes flow with a velocity that is zero nowhere in particular."""
+
+    def velocity(x):
+        return jnp.stack([jnp.sin(2 * x[0]) * jnp.cos(2 * x[1]), -jnp.cos(2 * x[0]) * jnp.sin(2 * x[1])])
+
+    def pressure(x):
+        return jnp.exp(x[0] * x[1])
+
+    def operator(u, x):
+        return -0.1 * pf.laplacian(u.v)(x) + pf.grad(u.p)(x), pf.div(u.v)(x)
+
+    at = [[0.25, 0.3]]
+    conditions = [
+        pf.Dirichlet(None, unknown="v"),
+        pf.Condition(lambda u, x: u.p(x) - pressure(x), at, name="pressure at a point"),
+    ]
+    return pf.Problem(SQUARE, operator, None, conditions, {"v": 2, "p": 1}, {"v": velocity, "p": pressure}, name="stokes")
+
+
+def burgers(nu=0.01 / np.pi):
+    """Burgers' equation in space-time, from -sin πx."""
+    domain = pf.SpaceTime(pf.Interval(-1, 1), 1.0)
+    return pf.Problem(
+        domain,
+        lambda u, x, t: pf.dt(u)(x, t) + u(x, t) * pf.grad(u)(x, t)[0] - nu * pf.laplacian(u)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(lambda x: -jnp.sin(jnp.pi * x[0]))],
+        name="burgers",
+    )
+
+
+def burgers_values(points, nu=0.01 / np.pi):
+    """By the transform of Cole and Hopf."""
+    z, w = np.polynomial.hermite.hermgauss(300)
+    x, t = points[:, :1], np.maximum(points[:, 1:], 1e-12)
+    y = x - np.sqrt(4 * nu * t) * z
+    e = -np.cos(np.pi * y) / (2 * np.pi * nu)
+    f = np.exp(e - e.max(axis=1, keepdims=True)) * w
+    return (-(np.sin(np.pi * y) * f).sum(axis=1) / f.sum(axis=1))[:, None]
+
+
+def wave_periodic():
+    return pf.zoo.get("wave-periodic")
+
+
+def layer_1d(eps=1e-5):
+    """Convection and diffusion: a layer at the end."""
+    return pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -eps * pf.laplacian(u)(x) + pf.grad(u)(x)[0],
+        source=1.0,
+        conditions=[pf.Dirichlet(0.0)],
+        exact=lambda x: x[0] - jnp.exp((x[0] - 1) / eps),
+        name="layer 1d",
+    )
+
+
+def shell_1_over_r():
+    """1/r in a cube without a ball."""
+    domain = pf.Box([-1, -1, -1], [1, 1, 1]) - pf.Ball([0, 0, 0], 0.5)
+    return poisson(domain, lambda x: 1 / jnp.linalg.norm(x), 0.0, name="cube minus ball")
+
+
+def torsion_cube():
+    return torsion(pf.Box([0, 0, 0], [1, 1, 1]), "cube")
+
+
+def smooth_cube():
+    return poisson(pf.Box([0, 0, 0], [1, 1, 1]), lambda x: jnp.sin(3 * x[0] + x[1]) * jnp.exp(x[2]), name="smooth cube")

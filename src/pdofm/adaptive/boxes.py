@@ -48,12 +48,17 @@ ALIKE = 6.0
 INNOCENT = 3e-3
 """A patch whose last coefficients are below this fraction of its indicator suffers from its neighbours."""
 
-RESOLVED = 1e-2
-"""Below this indicator the solution has digits everywhere: coefficients that fall slowly at a corner are the corner's."""
+RESOLVED, CLEAR = 1e-2, 1e-3
+"""Below the first indicator the solution has digits everywhere; below the second one coefficients that fall slowly in a
+box at a corner are the corner's."""
 
 STEEP = 1.0
 """Coefficients that fall by more than this, in the logarithm per degree, are those of a smooth function: its degree is
 raised even if that will not be enough."""
+
+LOOSE = 100.0
+"""In a patch that is cut by the boundary, last coefficients so many times larger than the error are those of a polynomial
+that is large outside of the domain, towards a singularity there: splitting helps, a higher degree does not."""
 
 HALVING = math.log(3 + 8**0.5)
 """Slope of the coefficients of a function that is singular at a distance of one box: what degrees follow in a box graded
@@ -217,11 +222,14 @@ class _Rounds:
         slope = max(float(slopes[worst]), 1e-3)
         need = math.ceil(math.log(max(1 / wanted, 1.0)) / slope)
         top = max(degrees[axis] for axis in axes)
+        if tails[worst] > LOOSE * found.indicator[patch]:
+            need = highest  # a higher degree would only grow outside of the domain
+            slope = 0.0
         if top + need <= highest or (top + 2 <= highest and slope > STEEP):
             more = max(1, min(need, MOST_DEGREES))
             raised = tuple(min(highest, k + more) if axis in axes else k for axis, k in enumerate(degrees))
             self.degrees.update(dict.fromkeys(members, raised))
-        elif not (self.largest[-1] < RESOLVED and self._graded(members)):
+        elif not (self.largest[-1] < CLEAR and self._graded(members)):
             self._split(members, axes)
 
     def _split(self, members: list[int], axes: list[int]) -> None:
