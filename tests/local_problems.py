@@ -329,7 +329,7 @@ def burgers(nu=0.01 / np.pi):
         domain,
         lambda u, x, t: pf.dt(u)(x, t) + u(x, t) * pf.grad(u)(x, t)[0] - nu * pf.laplacian(u)(x, t),
         source=0.0,
-        conditions=[pf.Dirichlet(0.0), pf.Initial(lambda x: -jnp.sin(jnp.pi * x[0]))],
+        conditions=[pf.Dirichlet(0.0), pf.Initial(lambda x, t: -jnp.sin(jnp.pi * x[0]))],
         name="burgers",
     )
 

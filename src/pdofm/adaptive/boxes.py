@@ -7,6 +7,7 @@ along which they fall slowly.
 
 import math
 import time
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -24,8 +25,10 @@ from pdofm.solving.solution import Attempt, Residual, Solution, Stats
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
 HIGHEST_DEGREE = {1: 24, 2: 20, 3: 9}
+HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
-"""Degrees of the first polynomials, of the highest and, in boxes graded towards a singularity, of the lowest."""
+"""Degrees of the first polynomials, by dimension, of the highest and, in boxes graded towards a singularity, of the
+lowest. The work in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -68,6 +71,9 @@ SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
 and of the L2 norm. So it counts about as much at a corner, where it is largest in tiny patches, as elsewhere."""
 
+SURROUNDINGS = 1e-2
+"""What is nearer to a strong singularity, relative to the domain, does not count in the error estimate."""
+
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
 first, and older ones count half, in the logarithm. Otherwise the refinement may have left out what is wrong, and older
@@ -93,7 +99,8 @@ def solve_in_boxes(
 
     Args:
         problem: what to solve, in one to three dimensions, time included; its terms must be local.
-        tol: the relative L2 error that is required.
+        tol: the relative L2 error that is required, apart from the closest surroundings (1 % of the domain) of
+            re-entrant corners and of points where the kind of condition changes.
         max_unknowns: coefficients of all components together. A round that would need more is not begun.
         max_seconds: no round is begun after this time.
         key: seed of the points at which residuals are looked at.
@@ -135,6 +142,7 @@ class _Rounds:
         self.problem, self.tol, self.seed = problem, tol, seed
         domain = problem.domain
         self.points = singular_points(problem)
+        self.highest = (HIGHEST_DEGREE if problem.layout.components == 1 else HIGHEST_IN_SYSTEMS)[domain.dim]
         known = lengths(problem)
         sides = domain.upper - domain.lower
         finest = sides / MOST_FIRST_BOXES[domain.dim]
@@ -142,7 +150,7 @@ class _Rounds:
             largest = np.clip(PHASE / known.waves, finest, sides / FEWEST_BOXES)
         self.tree = first_tree(problem, self.points, layer_cuts(problem, known, tol), largest)
         first = tuple(
-            int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, HIGHEST_DEGREE[domain.dim]))
+            int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, self.highest))
             for wave, side in zip(known.waves, largest, strict=True)
         )
         self.degrees: dict[int, Degrees] = {node: first for node in self.tree.leaves.tolist()}
@@ -174,7 +182,7 @@ class _Rounds:
         if self.last is None:
             return
         before, after = self.largest[-2:]
-        self.distance = _distance(self.last, found)
+        self.distance = _distance(self.last, found, [p.point for p in self.points if p.is_strong])
         factor = max(self.distance / before, LEAST_FACTOR) if before > 0 else LEAST_FACTOR
         if not math.isnan(self.factor):
             fell = after < FELL * before
@@ -215,7 +223,7 @@ class _Rounds:
         """Raise the degree of a patch or split it, to lower its error to a fraction."""
         members = found.cover.members[patch]
         degrees = self.degrees[members[0]]
-        highest = HIGHEST_DEGREE[len(degrees)]
+        highest = self.highest
         tails, slopes = found.tails[patch], found.slopes[patch]
         worst = int(np.argmax(tails))
         axes = [axis for axis in range(len(degrees)) if tails[axis] * ALIKE >= tails[worst]]
@@ -260,12 +268,12 @@ class _Rounds:
 
     def _grade(self, node: int, point: SingularPoint) -> None:
         """Halve a leaf towards a singular point, with degrees that fall towards it."""
-        size, dim = self.problem.domain.size, self.problem.domain.dim
+        size = self.problem.domain.size
 
         def degree(width: float) -> int:
             allowed = min(self.tol * (size / width) ** point.exponent, 1.0)  # relative to the solution in that box
             wanted = math.ceil(-math.log(allowed) / HALVING) + 2
-            return int(np.clip(wanted, LOWEST_DEGREE, HIGHEST_DEGREE[dim]))
+            return int(np.clip(wanted, LOWEST_DEGREE, self.highest))
 
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
         grade(self.tree, self.degrees, node, point.point, size * point.smallest(self.tol), degree)
@@ -299,13 +307,16 @@ def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
     return found.indicator * np.exp(np.mean(np.log(found.local.shares), axis=1)) ** SMALL
 
 
-def _distance(first: BoxFit, second: BoxFit) -> float:
+def _distance(first: BoxFit, second: BoxFit, singular: Sequence[Vector]) -> float:
     """The relative L2 distance of two solutions, by points in each patch of the second; of the component that differs
-    most."""
+    most. The closest surroundings of singular points are left out: a pressure is not bounded there."""
     placed, cover = second.fresh, second.cover
     counts = np.bincount(placed.patch, minlength=len(cover.patches))
     volumes = np.prod(cover.patches.upper - cover.patches.lower, axis=1) * cover.fraction
     weights = np.sqrt(volumes / np.maximum(counts, 1))[placed.patch][:, None]
+    for point in singular:
+        near = np.linalg.norm(placed.points - point, axis=1) < SURROUNDINGS * cover.domain.size
+        weights[near] = 0.0
     old, new = (weights * evaluate(*each.iterate, placed.points) for each in (first, second))
     sizes = np.maximum(np.linalg.norm(new, axis=0), 1e-6 * np.linalg.norm(new))
     return float(np.max(np.linalg.norm(old - new, axis=0) / np.where(sizes == 0, 1.0, sizes)))

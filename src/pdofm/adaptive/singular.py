@@ -61,9 +61,12 @@ def singular_points(problem: Problem) -> list[SingularPoint]:
     angles = [(corner.apex, corner.angle) for corner in corners(domain)]
     changes = _changes(problem, near)
     found = []
+    system = problem.layout.components > 1
     for apex, angle in angles:
         changed = any(math.dist(apex, other) <= near for other in changes)
-        found.append(SingularPoint(apex, math.pi / angle / (2 if changed else 1)))
+        exponent = math.pi / angle / (2 if changed else 1)
+        # Velocities and displacements at a re-entrant corner behave like r to an exponent above one half.
+        found.append(SingularPoint(apex, min(exponent, 0.5) if system and angle > math.pi + 1e-9 else exponent))
     found += [
         SingularPoint(point, 0.5) for point in changes if all(math.dist(point, apex) > near for apex, _ in angles)
     ]
