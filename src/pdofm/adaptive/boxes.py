@@ -42,6 +42,9 @@ MOST_FIRST_BOXES = {1: 500, 2: 40, 3: 8}
 MARKED = 0.05
 """Patches are refined whose indicator is above this fraction of the largest."""
 
+HALVED = 0.75
+"""A polynomial of this fraction of the degree does in half a box what one of the full degree did in the whole."""
+
 MOST_DEGREES = 4
 """A degree is raised by at most so much in a round."""
 
@@ -248,7 +251,9 @@ class _Rounds:
             for axis in axes:
                 if own[axis] > 0.6 * sides[axis]:
                     pieces = [half for piece in pieces for half in self.tree.split(piece, axis)]
-            self.degrees.update(dict.fromkeys(pieces, self.degrees.pop(node)))
+            before, first = self.degrees.pop(node), FIRST_DEGREE[len(sides)]
+            after = tuple(max(min(k, first), math.ceil(HALVED * k)) if i in axes else k for i, k in enumerate(before))
+            self.degrees.update(dict.fromkeys(pieces, after))
 
     def _sides(self, node: int) -> Vector:
         lower, upper = self.tree.box(node)

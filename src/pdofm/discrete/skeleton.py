@@ -172,6 +172,10 @@ def seams(cover: Cover, periodic: Sequence[int] = ()) -> list[Seam]:
     return joined
 
 
+FEWER = 1
+"""Points along a face are fewer than the polynomials on it by this and one more: the equation settles the rest."""
+
+
 def _counts(
     patches: Patches, sides: tuple[int, int], lower: Vector, upper: Vector, axis: int
 ) -> tuple[int, ...]:
@@ -181,7 +185,7 @@ def _counts(
         degrees, width = patches.degrees[side], patches.upper[side] - patches.lower[side]
         share = np.clip((upper - lower) / width, 0.0, 1.0)
         needed.append(np.minimum(degrees, np.ceil(degrees * share) + 3))
-    return tuple(np.delete(np.max(needed, axis=0), axis).astype(int).tolist())
+    return tuple(np.delete(np.max(needed, axis=0) - FEWER, axis).clip(2).astype(int).tolist())
 
 
 def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
@@ -192,7 +196,7 @@ def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
         return cover.is_open(faces, face, face_points(faces, face, unit))
 
     if len(counts) != 1:
-        unit = tensor_gauss(tuple(2 * n for n in counts))
+        unit = tensor_gauss(tuple(n + 2 for n in counts))
         return face_points(faces, face, unit[is_open(unit)])
     cuts, inside = _intervals(lambda s: is_open(s[:, None]).astype(int))
     parts = []
