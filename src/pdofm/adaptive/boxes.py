@@ -88,6 +88,10 @@ SAFETY = 3.0
 LEAST_FACTOR = 1e-3
 """The error is never taken to be a smaller part of the indicator than this."""
 
+FEW_STEPS, MOST_STEPS = 2, 12
+"""Steps of Newton's iteration in a round, as long as nothing is resolved and afterwards: converged or not, the first
+solutions only tell where to refine."""
+
 PATIENCE = 4
 """Rounds in which the indicator may fail to fall to half, after which rounding is taken to be the limit."""
 
@@ -173,7 +177,8 @@ class _Rounds:
         start = None if self.last is None else self.last.iterate
         rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
         cover = Cover(self.problem.domain, self.tree, self.degrees, self.known)
-        found = fit_boxes(self.problem, cover, start, rtol, self.seed + len(self.largest))
+        steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
+        found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
         self.largest.append(float(np.max(_errors(found))))
         self._estimate(found)
         self.last = found

@@ -163,7 +163,9 @@ class LocalProblem:
 
     @cached_property
     def emphasis(self) -> Float[np.ndarray, " P"]:
-        """How much more the equation weighs in small patches."""
+        """How much more the equation weighs in small patches; alike in all of them if it evolves in time."""
+        if self.layout.has_time:
+            return np.ones(len(self.patches))
         return 1 / np.maximum(np.exp(np.mean(np.log(self.shares), axis=1)), SMALLEST_SHARE)
 
     def seam_rows(self, seam: Seam) -> list[tuple[int, int]]:

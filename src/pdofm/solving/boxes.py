@@ -25,9 +25,6 @@ from pdofm.problem.problem import Problem
 FRESH = {1: 16, 2: 40, 3: 80}
 """Points in each patch at which the residual is looked at, by dimension."""
 
-NEWTON_STEPS = 12
-"""Steps of Newton's iteration in one space."""
-
 QUADRATIC = 3.0
 """After a step of Newton's iteration that changes the solution by δ about (this · δ)² is still to come."""
 
@@ -75,9 +72,11 @@ def is_linear(problem: Problem) -> bool:
     return all(symbol_of(t.lhs, problem.layout, dim, dim - has_time).is_affine for t in problem.terms)
 
 
-def fit_boxes(problem: Problem, cover: Cover, start: Iterate | None, rtol: float, seed: int) -> BoxFit:
-    """Solve in the patches of a cover; a nonlinear problem by Newton's iteration from `start` until a step changes the
-    solution by less than `rtol`."""
+def fit_boxes(
+    problem: Problem, cover: Cover, start: Iterate | None, rtol: float, most_steps: int, seed: int
+) -> BoxFit:
+    """Solve in the patches of a cover; a nonlinear problem by Newton's iteration from `start` until it
+    has converged to `rtol`, or for `most_steps`."""
     local = LocalProblem(problem, cover)
     places = local.places()
     if is_linear(problem):
@@ -96,7 +95,7 @@ def fit_boxes(problem: Problem, cover: Cover, start: Iterate | None, rtol: float
         steps.append({"residual": _merit(local, places, new), "change": change})
         # Newton's iteration converges quadratically: the next step would be about as large as the square of this one.
         left = min(change, (QUADRATIC * change) ** 2)
-        if left <= rtol or len(steps) >= NEWTON_STEPS or not np.isfinite(change):
+        if left <= rtol or len(steps) >= most_steps or not np.isfinite(change):
             return _judged(local, terms, system, new, left, steps, seed)
         old, iterate = new, (cover.features, new)
 
