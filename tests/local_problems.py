@@ -127,9 +127,7 @@ def four_holes():
     centers = [(a, b) for a in (-0.3, 0.3) for b in (-0.3, 0.3)]
 
     def exact(x):
-        terms = [
-            (1 + 0.3 * i) * jnp.log(jnp.linalg.norm(x - jnp.array(c))) for i, c in enumerate(centers)
-        ]
+        terms = [(1 + 0.3 * i) * jnp.log(jnp.linalg.norm(x - jnp.array(c))) for i, c in enumerate(centers)]
         return sum(terms) + x[0] ** 2 - x[1] ** 2
 
     domain = pf.Box([-0.5, -0.5], [0.5, 0.5])
@@ -202,7 +200,7 @@ def disk():
     return poisson(pf.Disk([0.2, 0.1], 1.3), lambda x: jnp.exp(x[0]) * jnp.sin(2 * x[1]) + x[0] ** 4, name="disk")
 
 
-def bratu_like():
+def cubic():
     """Nonlinear: -Δu + u³ = f with a peak."""
 
     def exact(x):
@@ -227,15 +225,15 @@ def kirsch(radius=0.3):
         r, t = jnp.linalg.norm(x), jnp.arctan2(x[1], x[0])
         a = radius
         radial = (
-            1 / (8 * mu) * (
+            1
+            / (8 * mu)
+            * (
                 r * (kappa - 1 + 2 * jnp.cos(2 * t))
                 + 2 * a**2 / r * (1 + (1 + kappa) * jnp.cos(2 * t))
                 - 2 * a**4 / r**3 * jnp.cos(2 * t)
             )
         )
-        around = (
-            1 / (8 * mu) * (-2 * r - 2 * a**2 / r * (kappa - 1) - 2 * a**4 / r**3) * jnp.sin(2 * t)
-        )
+        around = 1 / (8 * mu) * (-2 * r - 2 * a**2 / r * (kappa - 1) - 2 * a**4 / r**3) * jnp.sin(2 * t)
         c, s = jnp.cos(t), jnp.sin(t)
         return jnp.stack([radial * c - around * s, radial * s + around * c])
 
@@ -299,7 +297,9 @@ def stokes_l():
         pf.Dirichlet(None, unknown="v"),
         pf.Condition(lambda u, x: u.p(x) - value, at, name="pressure at a point"),
     ]
-    return pf.Problem(l_shape(), operator, 0.0, conditions, {"v": 2, "p": 1}, {"v": velocity, "p": pressure}, name="stokes L")
+    return pf.Problem(
+        l_shape(), operator, 0.0, conditions, {"v": 2, "p": 1}, {"v": velocity, "p": pressure}, name="stokes L"
+    )
 
 
 def stokes_smooth():
@@ -319,7 +319,9 @@ def stokes_smooth():
         pf.Dirichlet(None, unknown="v"),
         pf.Condition(lambda u, x: u.p(x) - pressure(x), at, name="pressure at a point"),
     ]
-    return pf.Problem(SQUARE, operator, None, conditions, {"v": 2, "p": 1}, {"v": velocity, "p": pressure}, name="stokes")
+    return pf.Problem(
+        SQUARE, operator, None, conditions, {"v": 2, "p": 1}, {"v": velocity, "p": pressure}, name="stokes"
+    )
 
 
 def burgers(nu=0.01 / np.pi):

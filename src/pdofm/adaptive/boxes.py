@@ -63,12 +63,12 @@ STEEP = 1.0
 raised even if that will not be enough."""
 
 LOOSE = 100.0
-"""In a patch that is cut by the boundary, last coefficients so many times larger than the error are those of a polynomial
+"""In a patch that is cut by the boundary, last coefficients so many times larger than the error belong to a polynomial
 that is large outside of the domain, towards a singularity there: splitting helps, a higher degree does not."""
 
 HALVING = math.log(3 + 8**0.5)
-"""Slope of the coefficients of a function that is singular at a distance of one box: what degrees follow in a box graded
-towards a singularity."""
+"""Slope of the coefficients, in the logarithm per degree, of a function that is singular at a distance of one box: it
+tells the degrees in boxes that are halved towards a singularity."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
@@ -160,7 +160,7 @@ class _Rounds:
             int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, self.highest))
             for wave, side in zip(known.waves, largest, strict=True)
         )
-        self.degrees: dict[int, Degrees] = {node: first for node in self.tree.leaves.tolist()}
+        self.degrees: dict[int, Degrees] = dict.fromkeys(self.tree.leaves.tolist(), first)
         self.known: dict[int, Inside] = {}
         self.last: BoxFit | None = None
         self.best: tuple[float, BoxFit] | None = None

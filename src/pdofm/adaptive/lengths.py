@@ -24,7 +24,8 @@ THIN = 0.02
 
 
 REACH = 2.0
-"""Layers are followed so many times farther than until they have fallen to the tolerance: sources may have wider ones."""
+"""Layers are followed so many times farther than it takes them to fall to the tolerance: a source may have wider
+ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,11 @@ def lengths(problem: Problem) -> Lengths:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         for axis in range(dim):
-            second, first, zeroth = along(tuple(2 * k for k in unit(dim, axis))), along(unit(dim, axis)), along((0,) * dim)
+            second, first, zeroth = (
+                along(tuple(2 * k for k in unit(dim, axis))),
+                along(unit(dim, axis)),
+                along((0,) * dim),
+            )
             ratio = np.where(second != 0, zeroth / second, 0.0)
             waves[axis] = np.sqrt(np.max(np.abs(ratio[ratio > 0]), initial=0.0))
             widths = [np.sqrt(-1 / ratio[ratio < 0]), np.abs(second / first)[(first != 0) & (second != 0)]]

@@ -15,6 +15,7 @@ from pdofm.domain import Domain, Piece
 from pdofm.domain.tree import BoxTree, Faces
 from pdofm.features.boxes import BoxPolynomials, Patches, grouped
 from pdofm.numerics.nodes import midpoints
+from pdofm.numerics.sampling import UnitPoints
 
 SAMPLES = {1: 64, 2: 16, 3: 8}
 """Points along each axis of a box, by dimension, that tell how much of it is inside."""
@@ -48,10 +49,8 @@ class Cover:
         known: what was found out about boxes before; boxes never change.
     """
 
-    def __init__(
-        self, domain: Domain, tree: BoxTree, degrees: dict[int, tuple[int, ...]], known: dict[int, Inside]
-    ):
-        self.domain, self.tree, self._degrees, self._known = domain, tree, degrees, known
+    def __init__(self, domain: Domain, tree: BoxTree, degrees: dict[int, tuple[int, ...]], known: dict[int, Inside]):
+        self.domain, self.tree, self._degrees, self.known = domain, tree, degrees, known
         self.leaves = tree.leaves
         self.intervals: dict[Piece, tuple[Vector, np.ndarray]] = {}  # of curves: where they pass from patch to patch
         self._learn()
@@ -62,18 +61,18 @@ class Cover:
 
     def _learn(self) -> None:
         """Find out how much of each new leaf is inside."""
-        new = np.array([node for node in self.leaves.tolist() if node not in self._known], dtype=int)
+        new = np.array([node for node in self.leaves.tolist() if node not in self.known], dtype=int)
         if len(new) == 0:
             return
         lower, upper = self.tree.corners(new)
         if self.domain.is_box:
-            self._known.update({n: Inside(1.0, a, b) for n, a, b in zip(new.tolist(), lower, upper, strict=True)})
+            self.known.update({n: Inside(1.0, a, b) for n, a, b in zip(new.tolist(), lower, upper, strict=True)})
             return
         level = self.domain.level((lower + upper) / 2)
         radius = np.linalg.norm(upper - lower, axis=1) / 2
         for where, fraction in ((level >= radius, 1.0), (level <= -radius, 0.0)):
             each = zip(new[where].tolist(), lower[where], upper[where], strict=True)
-            self._known.update({n: Inside(fraction, a, b) for n, a, b in each})
+            self.known.update({n: Inside(fraction, a, b) for n, a, b in each})
         unclear = np.abs(level) < radius
         self._sample(new[unclear], lower[unclear], upper[unclear])
 
@@ -86,12 +85,10 @@ class Cover:
         for i, node in enumerate(nodes.tolist()):
             held = points[i][inside[i]]
             if len(held) == 0:
-                self._known[node] = Inside(0.0, lower[i], upper[i])
+                self.known[node] = Inside(0.0, lower[i], upper[i])
                 continue
             low, high = held.min(axis=0) - step[i], held.max(axis=0) + step[i]
-            self._known[node] = Inside(
-                float(inside[i].mean()), np.maximum(low, lower[i]), np.minimum(high, upper[i])
-            )
+            self.known[node] = Inside(float(inside[i].mean()), np.maximum(low, lower[i]), np.minimum(high, upper[i]))
 
     def _open_faces(self) -> tuple[Faces, Float[np.ndarray, " f"]]:
         """The faces between boxes that are not outside, and how much of each is inside."""
@@ -99,9 +96,7 @@ class Cover:
         shares = np.array([[self._fraction[int(n)] for n in side] for side in (all_faces.below, all_faces.above)])
         shares = shares.reshape(2, -1)
         kept = np.all(shares > 0, axis=0)
-        faces = Faces(
-            *(getattr(all_faces, name)[kept] for name in ("below", "above", "axis", "lower", "upper"))
-        )
+        faces = Faces(*(getattr(all_faces, name)[kept] for name in ("below", "above", "axis", "lower", "upper")))
         opened = np.ones(len(faces.axis))
         for f in np.flatnonzero(np.any(shares[:, kept] < 1, axis=0)):
             unit = midpoints(SAMPLES[self.domain.dim], self.domain.dim - 1)
@@ -168,7 +163,7 @@ class Cover:
         """The patches, each with a box around its inner part."""
         lower, upper, degrees = [], [], []
         for members in self.members:
-            each = [self._known[node] for node in members]
+            each = [self.known[node] for node in members]
             lower.append(np.min([one.lower for one in each], axis=0))
             upper.append(np.max([one.upper for one in each], axis=0))
             degrees.append(self._degrees[members[0]])
@@ -198,13 +193,14 @@ class Cover:
             owners[node] = int(np.argmin(np.linalg.norm(gaps, axis=1)))
         return BoxPolynomials(self.domain.lower, self.domain.upper, arrays, owners, self.patches)
 
-    def interior(self, unit: list[Points]) -> tuple[Points, Int[np.ndarray, " n"]]:
+    def interior(self, unit: list[UnitPoints]) -> tuple[Points, Int[np.ndarray, " n"]]:
         """Points of each patch, given in the unit cube of its box, and their patches; of cut patches those that are
         inside, and in one of their boxes."""
         patches = self.patches
         points = [
-            patches.lower[i] + u * (patches.upper[i] - patches.lower[i]) if self.whole[i] else
-            patches.lower[i] * (1 - u) + patches.upper[i] * u
+            patches.lower[i] + u * (patches.upper[i] - patches.lower[i])
+            if self.whole[i]
+            else patches.lower[i] * (1 - u) + patches.upper[i] * u
             for i, u in enumerate(unit)
         ]
         owner = np.repeat(np.arange(len(points)), [len(each) for each in points])
@@ -217,7 +213,7 @@ class Cover:
         return all_points[kept], owner[kept]
 
 
-def face_points(faces: Faces, face: int, unit: Float[np.ndarray, "n e"]) -> Points:
+def face_points(faces: Faces, face: int, unit: UnitPoints) -> Points:
     """Points of a face from points of the unit cube with one dimension less."""
     lower, upper, axis = faces.lower[face], faces.upper[face], int(faces.axis[face])
     others = np.delete(np.arange(len(lower)), axis)

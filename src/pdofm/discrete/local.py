@@ -104,9 +104,7 @@ class LocalProblem:
     def _inside(self) -> Placed:
         """Points of the equation: in a whole patch as many as it has polynomials, in a cut one some more."""
         nodes = []
-        for whole, fraction, degrees in zip(
-            self.cover.whole, self.cover.fraction, self.patches.degrees, strict=True
-        ):
+        for whole, fraction, degrees in zip(self.cover.whole, self.cover.fraction, self.patches.degrees, strict=True):
             more = 1.0 if whole else (CUT_POINTS / max(fraction, 0.05)) ** (1 / len(degrees))
             nodes.append(tensor_chebyshev(tuple(np.ceil(more * (degrees + 1)).astype(int).tolist())))
         points, patch = self.cover.interior(nodes)
@@ -188,7 +186,8 @@ class LocalProblem:
         count = len(self.patches)
         at = [by_patch(term.placed.patch, count) for term in terms]
         row_weights = [
-            term.term.weight * self.scales(term, weights)
+            term.term.weight
+            * self.scales(term, weights)
             * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
             for term in terms
         ]
@@ -307,4 +306,3 @@ def _reference_jets(degrees: tuple[int, ...], which: tuple[Index, ...]) -> np.nd
     points = 2 * tensor_chebyshev(tuple(k + 1 for k in degrees)) - 1
     along = tables(points, -np.ones(dim), np.ones(dim), degrees, which)
     return products(along, tensor_indices(degrees), which)
-

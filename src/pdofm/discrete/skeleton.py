@@ -145,9 +145,7 @@ def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals]
     np.add.at(per_patch, owner, size)
     # Small cells of a patch share its points.
     counts = np.maximum(2, np.ceil((1.5 * highest + 2) * (size / per_patch[owner]) ** (1 / dim))).astype(int)
-    u = [
-        a + tensor_gauss((int(n),) * dim) * (b - a) for a, b, n in zip(lower, upper, counts.tolist(), strict=True)
-    ]
+    u = [a + tensor_gauss((int(n),) * dim) * (b - a) for a, b, n in zip(lower, upper, counts.tolist(), strict=True)]
     return piece.filtered(*piece.chart(np.concatenate(u)))
 
 
@@ -176,9 +174,7 @@ FEWER = 1
 """Points along a face are fewer than the polynomials on it by this and one more: the equation settles the rest."""
 
 
-def _counts(
-    patches: Patches, sides: tuple[int, int], lower: Vector, upper: Vector, axis: int
-) -> tuple[int, ...]:
+def _counts(patches: Patches, sides: tuple[int, int], lower: Vector, upper: Vector, axis: int) -> tuple[int, ...]:
     """The number of Gauss points along each axis of a face: a polynomial looks simpler on a part of its side."""
     needed = []
     for side in sides:

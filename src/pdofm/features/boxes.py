@@ -17,7 +17,6 @@ from pdofm.features.base import Corner, Jets, Unmapped
 from pdofm.features.spectral import contracted, products, table, tables
 from pdofm.numerics.batches import slices
 
-
 MANY_POINTS = 64
 """With more points than this in each patch, functions are evaluated patch by patch."""
 
@@ -158,9 +157,7 @@ class BoxPolynomials(Unmapped):
     patch_upper: Float[np.ndarray, "P d"]
     degrees: Int[np.ndarray, "P d"]
 
-    def __init__(
-        self, lower: Vector, upper: Vector, tree: TreeArrays, owners: Int[np.ndarray, " n"], patches: Patches
-    ):
+    def __init__(self, lower: Vector, upper: Vector, tree: TreeArrays, owners: Int[np.ndarray, " n"], patches: Patches):
         self.lower, self.upper = lower, upper
         self.axis, self.cut, self.children = tree.axis, tree.cut, tree.children
         self.owners = owners

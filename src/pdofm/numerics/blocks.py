@@ -20,8 +20,10 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import lapack, solve_triangular
 
-from pdofm._types import Matrix
 from pdofm.errors import SolveError
+
+Matrix = Float[np.ndarray, "_ _"]
+"""A matrix of any shape: those of one function differ."""
 
 DEPENDENT = 1e-14
 """A column whose part that is independent of those before is below this fraction of it counts as dependent: its unknown
@@ -39,8 +41,8 @@ class Leaf:
     """The rows of a group of unknowns: ``own @ c ≈ right``, and for each link, by its number, ``E @ c ≈ λ``."""
 
     own: Matrix
-    right: Float[np.ndarray, "rows k"]
-    links: Sequence[tuple[int, Float[np.ndarray, "e cols"]]]
+    right: Matrix
+    links: Sequence[tuple[int, Matrix]]
 
 
 class _Reflections:
@@ -97,9 +99,10 @@ class _LeafStep:
         self._second = _Stacked(self._first.triangle, links) if len(links) else None
 
     def _extended(self, matrix: Matrix) -> Matrix:
-        """The matrix with rows of zeros, if it has fewer rows than the leaf has unknowns."""
-        missing = self.columns - self._rows
-        return matrix if missing <= 0 else np.concatenate([matrix, np.zeros((missing, matrix.shape[1]))])
+        """A copy, which LAPACK may overwrite, with rows of zeros if there are fewer rows than unknowns."""
+        found = np.zeros((max(self._rows, self.columns), matrix.shape[1]), order="F")
+        found[: self._rows] = matrix
+        return found
 
     @property
     def triangle(self) -> Matrix:
@@ -187,7 +190,10 @@ class BlockQR:
         self.columns = sum(len(node.triangle) for node in self._nodes)
         self.rank = self.columns - sum(int(each.sum()) for each in self._dependent)
         self.condition = max(
-            (float(np.max(n[~bad] / d[~bad], initial=1.0)) for (d, n), bad in zip(diagonals, self._dependent, strict=True)),
+            (
+                float(np.max(n[~bad] / d[~bad], initial=1.0))
+                for (d, n), bad in zip(diagonals, self._dependent, strict=True)
+            ),
             default=1.0,
         )
         self.solution = self._substituted(self._tops)
@@ -198,7 +204,7 @@ class BlockQR:
         """Bytes of the triangles and couplings."""
         return sum(node.triangle.nbytes + node.coupling.nbytes for node in self._nodes)
 
-    def solve(self, rights: Sequence[Float[np.ndarray, "_ k"]]) -> list[Matrix]:
+    def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
         """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf."""
         if not self._keep:
             raise SolveError(

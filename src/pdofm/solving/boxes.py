@@ -72,9 +72,7 @@ def is_linear(problem: Problem) -> bool:
     return all(symbol_of(t.lhs, problem.layout, dim, dim - has_time).is_affine for t in problem.terms)
 
 
-def fit_boxes(
-    problem: Problem, cover: Cover, start: Iterate | None, rtol: float, most_steps: int, seed: int
-) -> BoxFit:
+def fit_boxes(problem: Problem, cover: Cover, start: Iterate | None, rtol: float, most_steps: int, seed: int) -> BoxFit:
     """Solve in the patches of a cover; a nonlinear problem by Newton's iteration from `start` until it
     has converged to `rtol`, or for `most_steps`."""
     local = LocalProblem(problem, cover)
