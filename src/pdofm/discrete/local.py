@@ -49,7 +49,7 @@ REGULAR = 1e-14
 NOTHING = 1e-20
 """Coefficients below this fraction of the largest are zero."""
 
-Iterate = tuple[Features, Coefficients]
+Iterate = tuple[Features, Float[np.ndarray, "_ _"]]
 """The function that nonlinear terms are linearised at."""
 
 
@@ -274,7 +274,7 @@ class LocalProblem:
 
     def _trace(
         self, seam: Seam, jets: Float[np.ndarray, "a n m"], scale: Float[np.ndarray, " r"]
-    ) -> Float[np.ndarray, "r q"]:
+    ) -> Float[np.ndarray, "s q"]:
         """The scaled values and derivatives of the polynomials of a patch on a seam."""
         rows, (_, n, m) = self.seam_rows(seam), jets.shape
         found = np.zeros((n * len(rows), m * self.components), order="F")

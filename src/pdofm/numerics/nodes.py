@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from jaxtyping import Float
 
 from pdofm._types import Points, Vector
 
@@ -20,7 +21,7 @@ def chebyshev(count: int) -> Vector:
     return (1 - np.cos((np.arange(count) + 0.5) * np.pi / count)) / 2
 
 
-def tensor(along: Sequence[Vector]) -> Points:
+def tensor(along: Sequence[Float[np.ndarray, " _"]]) -> Points:
     """The products of nodes along each axis, the last axis fastest; the one point there is without axes."""
     if not along:
         return np.zeros((1, 0))
