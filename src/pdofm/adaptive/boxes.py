@@ -7,7 +7,6 @@ along which they fall slowly.
 
 import math
 import time
-from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
@@ -17,10 +16,9 @@ from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Cover, Inside
-from pdofm.discrete.evaluate import evaluate
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
-from pdofm.solving.boxes import BoxFit, fit_boxes
+from pdofm.solving.boxes import BoxFit, distance, fit_boxes
 from pdofm.solving.solution import Attempt, Residual, Solution, Stats
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
@@ -73,9 +71,6 @@ tells the degrees in boxes that are halved towards a singularity."""
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
 and of the L2 norm. So it counts about as much at a corner, where it is largest in tiny patches, as elsewhere."""
-
-SURROUNDINGS = 1e-2
-"""What is nearer to a strong singularity, relative to the domain, does not count in the error estimate."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -190,7 +185,7 @@ class _Rounds:
         if self.last is None:
             return
         before, after = self.largest[-2:]
-        self.distance = _distance(self.last, found, [p.point for p in self.points if p.is_strong])
+        self.distance = distance(self.last, found, [p.point for p in self.points if p.is_strong])
         factor = max(self.distance / before, LEAST_FACTOR) if before > 0 else LEAST_FACTOR
         if not math.isnan(self.factor):
             fell = after < FELL * before
@@ -315,18 +310,3 @@ class _Rounds:
 def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
     """What the indicators of patches mean for the whole: less, the smaller a patch is."""
     return found.indicator * np.exp(np.mean(np.log(found.local.shares), axis=1)) ** SMALL
-
-
-def _distance(first: BoxFit, second: BoxFit, singular: Sequence[Vector]) -> float:
-    """The relative L2 distance of two solutions, by points in each patch of the second; of the component that differs
-    most. The closest surroundings of singular points are left out: a pressure is not bounded there."""
-    placed, cover = second.fresh, second.cover
-    counts = np.bincount(placed.patch, minlength=len(cover.patches))
-    volumes = np.prod(cover.patches.upper - cover.patches.lower, axis=1) * cover.fraction
-    weights = np.sqrt(volumes / np.maximum(counts, 1))[placed.patch][:, None]
-    for point in singular:
-        near = np.linalg.norm(placed.points - point, axis=1) < SURROUNDINGS * cover.domain.size
-        weights[near] = 0.0
-    old, new = (weights * evaluate(*each.iterate, placed.points) for each in (first, second))
-    sizes = np.maximum(np.linalg.norm(new, axis=0), 1e-6 * np.linalg.norm(new))
-    return float(np.max(np.linalg.norm(old - new, axis=0) / np.where(sizes == 0, 1.0, sizes)))

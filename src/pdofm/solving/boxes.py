@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Points
+from pdofm._types import Points, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.discrete.cover import Cover
 from pdofm.discrete.direct import Coefficients
+from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.local import Iterate, LocalProblem, LocalTerm
 from pdofm.discrete.skeleton import Placed
 from pdofm.features.boxes import BoxPolynomials
@@ -24,6 +25,9 @@ from pdofm.problem.problem import Problem
 
 FRESH = {1: 16, 2: 40, 3: 80}
 """Points in each patch at which the residual is looked at, by dimension."""
+
+SURROUNDINGS = 1e-2
+"""What is nearer to a strong singularity, relative to the domain, does not count in the error estimate."""
 
 QUADRATIC = 3.0
 """After a step of Newton's iteration that changes the solution by δ about (this · δ)² is still to come."""
@@ -220,3 +224,18 @@ def _decay(
 
 def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else 0.0
+
+
+def distance(first: BoxFit, second: BoxFit, singular: Sequence[Vector]) -> float:
+    """The relative L2 distance of two solutions, by points in each patch of the second; of the component that differs
+    most. The closest surroundings of singular points are left out: a pressure is not bounded there."""
+    placed, cover = second.fresh, second.cover
+    counts = np.bincount(placed.patch, minlength=len(cover.patches))
+    volumes = np.prod(cover.patches.upper - cover.patches.lower, axis=1) * cover.fraction
+    weights = np.sqrt(volumes / np.maximum(counts, 1))[placed.patch][:, None]
+    for point in singular:
+        near = np.linalg.norm(placed.points - point, axis=1) < SURROUNDINGS * cover.domain.size
+        weights[near] = 0.0
+    old, new = (weights * evaluate(*each.iterate, placed.points) for each in (first, second))
+    sizes = np.maximum(np.linalg.norm(new, axis=0), 1e-6 * np.linalg.norm(new))
+    return float(np.max(np.linalg.norm(old - new, axis=0) / np.where(sizes == 0, 1.0, sizes)))
