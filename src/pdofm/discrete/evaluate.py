@@ -36,7 +36,7 @@ def _expanded(
 
 def _points_at_once(features: Features, which: Sequence[Index]) -> int:
     """The number of points whose derivatives of features fill `EVALUATION_BYTES`."""
-    return max(FEWEST_POINTS, EVALUATION_BYTES // (8 * features.size * max(len(which), 1)))
+    return max(FEWEST_POINTS, EVALUATION_BYTES // (8 * features.most_at_a_point * max(len(which), 1)))
 
 
 def evaluate(features: Features, coefficients: Coefficients, points: Points) -> Float[np.ndarray, "n C"]:

@@ -63,6 +63,11 @@ class Features(Declared):
         return jax.eval_shape(self.__call__, jax.ShapeDtypeStruct((self.dim,), jnp.result_type(float))).shape[0]
 
     @property
+    def most_at_a_point(self) -> int:
+        """How many features at most are not zero at a point: what evaluating a function there takes."""
+        return self.size
+
+    @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         """How dispensable each feature is, from 0 to 1, in ascending order: leading features span a coarser space.
 

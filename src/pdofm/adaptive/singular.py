@@ -1,0 +1,184 @@
+"""Where a solution is known to be singular before anything is solved, and trees of boxes that are graded towards it.
+
+At a corner of inner angle ω of a plane domain a solution behaves like r^α with α = π / ω, and like r^(π / 2ω) where the
+kind of condition changes there; on a straight side such a change alone gives r^(1/2). Where α < 1 the gradient is not
+bounded, and boxes are halved towards the point from the start. At other corners the solution may be smooth, or as in
+-Δu = 1 on a square like r² log r: they are graded if coefficients that fall slowly show that it is not.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdofm._types import Points, Vector
+from pdofm.calculus.terms import Difference
+from pdofm.domain import Part, corners
+from pdofm.domain.tree import BoxTree
+from pdofm.problem.problem import Problem
+
+COINCIDENT = 1e-9
+"""Points nearer than this, relative to the domain, are one."""
+
+DEEPEST = 1e-11
+"""The smallest box relative to the domain: coordinates of order one resolve it to five digits."""
+
+MOST_POINTS = 24
+"""With more singular points than this, boxes are not cut through those where the gradient is bounded."""
+
+LONGEST = 3.0
+"""The first boxes are at most so many times longer than wide."""
+
+Degrees = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SingularPoint:
+    """A point where the solution may behave like r^exponent."""
+
+    point: Vector
+    exponent: float
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether the gradient is not bounded."""
+        return self.exponent < 1 - 1e-6
+
+    def smallest(self, tol: float) -> float:
+        """The size of boxes, relative to the domain, below which the singularity is not seen any more. What is wrong in
+        the last box, r^α, is seen from far away as r^2α."""
+        power = 2 * self.exponent if self.is_strong else max(self.exponent, 1.0)
+        return max(DEEPEST, (0.1 * tol) ** (1 / power))
+
+
+def singular_points(problem: Problem) -> list[SingularPoint]:
+    """The corners of a plane domain, and the points where the kind of condition changes."""
+    domain = problem.domain
+    if domain.dim != 2 or domain.has_time:
+        return []
+    near = COINCIDENT * domain.size
+    angles = [(corner.apex, corner.angle) for corner in corners(domain)]
+    changes = _changes(problem, near)
+    found = []
+    system = problem.layout.components > 1
+    for apex, angle in angles:
+        changed = any(math.dist(apex, other) <= near for other in changes)
+        exponent = math.pi / angle / (2 if changed else 1)
+        # Velocities and displacements at a re-entrant corner behave like r to an exponent above one half.
+        found.append(SingularPoint(apex, min(exponent, 0.5) if system and angle > math.pi + 1e-9 else exponent))
+    found += [
+        SingularPoint(point, 0.5) for point in changes if all(math.dist(point, apex) > near for apex, _ in angles)
+    ]
+    return found
+
+
+def _changes(problem: Problem, near: float) -> list[Vector]:
+    """The ends of boundary curves at which conditions of different kinds meet."""
+    ends: list[tuple[Vector, Vector, object]] = []
+    for term in problem.terms[1:]:
+        if not isinstance(term.on, Part) or isinstance(term.lhs, Difference):
+            continue
+        for piece in term.on.pieces:
+            if piece.dim == 1 and piece.ends[0]:
+                points, _ = piece.chart(np.array([[0.0], [1e-6], [1.0 - 1e-6], [1.0]]))
+                ends += [(points[0], points[1] - points[0], term.lhs), (points[3], points[2] - points[3], term.lhs)]
+    found: list[Vector] = []
+    for point, _, _ in ends:
+        if any(math.dist(point, other) <= near for other in found):
+            continue
+        sides: list[tuple[Vector, set[object]]] = []  # each with its direction and the kinds that hold on it
+        for other, along, kind in ends:
+            if math.dist(point, other) > near:
+                continue
+            direction = along / np.linalg.norm(along)
+            same = next((kinds for d, kinds in sides if d @ direction > 1 - 1e-6), None)
+            if same is None:
+                sides.append((direction, {kind}))
+            else:
+                same.add(kind)
+        if any(kinds != sides[0][1] for _, kinds in sides):
+            found.append(point)
+    return found
+
+
+def first_tree(
+    problem: Problem, points: list[SingularPoint], cuts: Sequence[tuple[int, float]], largest: Vector
+) -> BoxTree:
+    """Boxes that are cut through the singular points and at given coordinates, as (axis, coordinate); beyond these none
+    is longer than `largest`, or much longer than wide."""
+    domain = problem.domain
+    tree = BoxTree(domain.lower, domain.upper)
+    for axis, at in cuts:
+        for node in tree.leaves.tolist():
+            lower, upper = tree.box(node)
+            if lower[axis] < at < upper[axis]:
+                tree.split(node, axis, at)
+    thin = {axis for axis, _ in cuts}
+    used = points if len(points) <= MOST_POINTS else [point for point in points if point.is_strong]
+    _cut_through(tree, np.array([point.point for point in used]).reshape(-1, domain.dim), COINCIDENT * domain.size)
+    waiting = tree.leaves.tolist()
+    while waiting:
+        node = waiting.pop()
+        sides = np.subtract(*tree.box(node)[::-1])
+        # Boxes across a layer are meant to be thin; time is no length.
+        alike = [axis for axis in range(domain.dim - domain.has_time) if axis not in thin]
+        limit = np.array(largest)
+        if len(alike) > 1:
+            limit[alike] = np.minimum(limit[alike], LONGEST * np.min(sides[alike]))
+        over = sides / limit
+        if np.max(over) > 1 + 1e-9:
+            waiting += tree.split(node, int(np.argmax(over)))
+    return tree
+
+
+def _cut_through(tree: BoxTree, points: Points, near: float) -> None:
+    """Cut boxes through points in them, so that these become corners of boxes."""
+    waiting = tree.leaves.tolist()
+    while waiting:
+        node = waiting.pop()
+        lower, upper = tree.box(node)
+        held = points[np.all((points >= lower - near) & (points <= upper + near), axis=1)]
+        inner = (held > lower + near) & (held < upper - near)
+        if inner.any():  # the most central cut first, so that boxes are not thinner than they must be
+            off = np.where(inner, np.abs(held - (lower + upper) / 2) / (upper - lower), np.inf)
+            row, axis = np.unravel_index(np.argmin(off), off.shape)
+            waiting += tree.split(node, int(axis), float(held[row, axis]))
+
+
+def grade(
+    tree: BoxTree,
+    degrees: dict[int, Degrees],
+    node: int,
+    point: Vector,
+    smallest: float,
+    degree: Callable[[float], int],
+) -> None:
+    """Halve a leaf towards a point of it along all axes, down to a size; `degree` of the polynomials follows the size
+    of boxes."""
+    near = COINCIDENT
+    while True:
+        lower, upper = tree.box(node)
+        size = float(np.max(upper - lower))
+        if size <= smallest:
+            return
+        children = [node]
+        for axis in range(len(lower)):
+            children = [half for child in children for half in tree.split(child, axis)]
+        before = degrees.pop(node)
+        following = None
+        for child in children:
+            low, high = tree.box(child)
+            degrees[child] = tuple(min(k, degree(size / 2)) for k in before)
+            if np.all((point >= low - near * size) & (point <= high + near * size)) and following is None:
+                following = child
+        if following is None:
+            return
+        node = following
+
+
+def touches(tree: BoxTree, node: int, point: Vector) -> bool:
+    """Whether a point lies in a box or on its boundary."""
+    lower, upper = tree.box(node)
+    near = COINCIDENT * np.max(upper - lower)
+    return bool(np.all((point >= lower - near) & (point <= upper + near)))

@@ -1,0 +1,122 @@
+"""A tree of boxes: a bounding box, cut in two again and again, anywhere along any axis."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pdofm._types import Points, Vector
+from pdofm.domain.vectors import Numbers, finite_vector
+
+NEAR = 1e-15
+"""Points nearer to a cut than this, times the largest coordinate, are on it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Faces:
+    """Where leaves of a tree meet: face f is the rectangle from `lower[f]` to `upper[f]`, flat along `axis[f]`, between
+    the leaf `below[f]` and the leaf `above[f]`."""
+
+    below: Int[np.ndarray, " f"]
+    above: Int[np.ndarray, " f"]
+    axis: Int[np.ndarray, " f"]
+    lower: Float[np.ndarray, "f d"]
+    upper: Float[np.ndarray, "f d"]
+
+
+class BoxTree:
+    """Boxes by binary cuts. Nodes are numbers; node 0 is the whole box, and a node that is not cut is a leaf.
+
+    Neighbours share the coordinate of a cut exactly, so that faces are found by comparing numbers.
+    """
+
+    def __init__(self, lower: Numbers, upper: Numbers):
+        self._lower = [finite_vector(lower, "lower corner of a tree")]
+        self._upper = [finite_vector(upper, "upper corner of a tree")]
+        self._axis, self._cut, self._children = [-1], [0.0], [(-1, -1)]
+
+    @property
+    def leaves(self) -> Int[np.ndarray, " n"]:
+        """The nodes that are not cut."""
+        return np.flatnonzero(np.array(self._axis) < 0)
+
+    def corners(self, nodes: Int[np.ndarray, " n"]) -> tuple[Points, Points]:
+        """The lower and upper corners of nodes."""
+        return np.array(self._lower)[nodes], np.array(self._upper)[nodes]
+
+    def box(self, node: int) -> tuple[Vector, Vector]:
+        """The lower and upper corner of a node."""
+        return self._lower[node], self._upper[node]
+
+    def split(self, node: int, axis: int, at: float | None = None) -> tuple[int, int]:
+        """Cut a leaf across an axis, by default in the middle; the two new leaves."""
+        lower, upper = self.box(node)
+        at = float((lower[axis] + upper[axis]) / 2 if at is None else at)
+        first, second = len(self._axis), len(self._axis) + 1
+        below, above = np.array(upper), np.array(lower)
+        below[axis] = above[axis] = at
+        self._lower += [lower, above]
+        self._upper += [below, upper]
+        self._axis[node], self._cut[node], self._children[node] = axis, at, (first, second)
+        self._axis += [-1, -1]
+        self._cut += [0.0, 0.0]
+        self._children += [(-1, -1), (-1, -1)]
+        return first, second
+
+    def arrays(self) -> "TreeArrays":
+        """The cuts as arrays, which do not change when the tree grows."""
+        return TreeArrays(np.array(self._axis), np.array(self._cut), np.array(self._children))
+
+    def faces(self) -> Faces:
+        """All faces between leaves."""
+        leaves = self.leaves
+        lower, upper = self.corners(leaves)
+        found = []
+        for axis in range(lower.shape[1]):
+            starts = _grouped(lower[:, axis])
+            for position, ending in _grouped(upper[:, axis]).items():
+                starting = starts.get(position)
+                if starting is None:
+                    continue
+                low = np.maximum(lower[ending][:, None], lower[starting][None])
+                high = np.minimum(upper[ending][:, None], upper[starting][None])
+                low[..., axis] = high[..., axis] = position
+                a, b = np.nonzero(np.all(np.delete(low < high, axis, axis=2), axis=2))
+                along = np.full(len(a), axis)
+                found.append((leaves[ending[a]], leaves[starting[b]], along, low[a, b], high[a, b]))
+        if not found:
+            dim = lower.shape[1]
+            none = np.zeros(0, dtype=int)
+            return Faces(none, none, none, np.zeros((0, dim)), np.zeros((0, dim)))
+        return Faces(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _grouped(values: Vector) -> dict[float, np.ndarray]:
+    """The positions of each value."""
+    order = np.argsort(values, kind="stable")
+    unique, first = np.unique(values[order], return_index=True)
+    return dict(zip(unique.tolist(), np.split(order, first[1:]), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeArrays:
+    """The cuts of a tree: for every node the axis (-1 for a leaf), the coordinate, and the two nodes beyond."""
+
+    axis: Int[np.ndarray, " n"]
+    cut: Float[np.ndarray, " n"]
+    children: Int[np.ndarray, "n 2"]
+
+    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " p"]:
+        """The leaves that points lie in; of points on a cut those to the side that `toward` points to."""
+        node = np.zeros(len(points), dtype=np.int64)
+        active = np.arange(len(points)) if self.axis[0] >= 0 else np.arange(0)
+        near = NEAR * float(np.max(np.abs(points), initial=0.0))
+        while len(active):
+            here = node[active]
+            axis = self.axis[here]
+            beyond = points[active, axis] - self.cut[here]
+            if toward is not None:
+                beyond = np.where(np.abs(beyond) <= near, toward[active, axis], beyond)
+            node[active] = self.children[here, (beyond >= 0).astype(np.int64)]
+            active = active[self.axis[node[active]] >= 0]
+        return node

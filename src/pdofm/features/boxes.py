@@ -1,0 +1,224 @@
+"""Polynomials in boxes: products of Chebyshev polynomials in each patch of a tree of boxes, zero elsewhere."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int
+
+from pdofm._types import FeatureValues, Point, Points, Vector
+from pdofm.calculus.jets import Index
+from pdofm.domain.tree import TreeArrays
+from pdofm.features.base import Corner, Jets, Unmapped
+from pdofm.features.spectral import contracted, products, table, tables
+from pdofm.numerics.batches import slices
+
+MANY_POINTS = 64
+"""With more points than this in each patch, functions are evaluated patch by patch."""
+
+CHUNK_BYTES = 2**22
+"""Size of the coefficients that are copied to points at once."""
+
+
+@lru_cache(maxsize=256)
+def tensor_indices(degrees: tuple[int, ...]) -> Int[np.ndarray, "m d"]:
+    """All multi-indices up to a degree per axis; the last axis runs fastest."""
+    return np.stack(np.meshgrid(*(np.arange(k + 1) for k in degrees), indexing="ij"), axis=-1).reshape(-1, len(degrees))
+
+
+class Patches:
+    """Boxes that carry polynomials: corners (P, d), and degrees (P, d).
+
+    A patch is a box on which one polynomial lives; it may belong to several leaves of a tree.
+    """
+
+    def __init__(self, lower: Points, upper: Points, degrees: Int[np.ndarray, "P d"]):
+        self.lower, self.upper, self.degrees = lower, upper, degrees
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    @cached_property
+    def sizes(self) -> Int[np.ndarray, " P"]:
+        """Number of polynomials in each patch."""
+        return np.prod(self.degrees + 1, axis=1)
+
+    @cached_property
+    def starts(self) -> Int[np.ndarray, " P"]:
+        """The first polynomial of each patch, in the order of all of them; one more at the end."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    def of(self, patch: int) -> slice:
+        """The polynomials of a patch."""
+        return slice(int(self.starts[patch]), int(self.starts[patch + 1]))
+
+    def shape(self, patch: int) -> tuple[int, ...]:
+        """The degrees of a patch."""
+        return tuple(self.degrees[patch].tolist())
+
+    def jets(self, patch: int, points: Points, which: Sequence[Index]) -> Jets:
+        """The derivatives of the polynomials of a patch at points."""
+        degrees = self.shape(patch)
+        along = tables(points, self.lower[patch], self.upper[patch], degrees, which)
+        return products(along, tensor_indices(degrees), which)
+
+    def expand(
+        self, patch: int, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
+    ) -> Float[np.ndarray, "a n C"]:
+        """The derivatives at points of functions on a patch."""
+        degrees = self.shape(patch)
+        along = tables(points, self.lower[patch], self.upper[patch], degrees, which)
+        return contracted(along, tensor_indices(degrees), which, coefficients)
+
+    def expand_all(
+        self,
+        owner: Int[np.ndarray, " n"],
+        points: Points,
+        which: Sequence[Index],
+        coefficients: Float[np.ndarray, "m C"],
+    ) -> Float[np.ndarray, "a n C"]:
+        """The derivatives at points of functions on all patches, of each point in the patch that owns it."""
+        found = np.zeros((len(which), len(points), coefficients.shape[1]))
+        if len(points) > MANY_POINTS * len(np.unique(owner)):
+            for patch, at in grouped(owner):
+                found[:, at] = self.expand(patch, points[at], which, coefficients[self.of(patch)])
+            return found
+        # Few points in each of many patches: all patches of one shape at once.
+        shapes, kind = np.unique(self.degrees, axis=0, return_inverse=True)
+        for number, at in grouped(kind.reshape(-1)[owner]):
+            degrees = tuple(shapes[number].tolist())
+            size = int(np.prod(shapes[number] + 1)) * coefficients.shape[1]
+            for here in slices(len(at), max(64, CHUNK_BYTES // (8 * size))):
+                some = at[here]
+                found[:, some] = self._gathered(owner[some], points[some], which, coefficients, degrees)
+        return found
+
+    def _gathered(
+        self,
+        owner: Int[np.ndarray, " n"],
+        points: Points,
+        which: Sequence[Index],
+        coefficients: Float[np.ndarray, "m C"],
+        degrees: tuple[int, ...],
+    ) -> Float[np.ndarray, "a n C"]:
+        """The same for patches of one shape, with the coefficients copied to every point."""
+        slopes = 2 / (self.upper - self.lower)[owner]
+        y = (points - (self.upper + self.lower)[owner] / 2) * slopes
+        orders = [max(index[axis] for index in which) for axis in range(len(degrees))]
+        along = [
+            table([y[:, i], slopes[:, i], *[0.0] * (order - 1)][: order + 1], k)
+            for i, (order, k) in enumerate(zip(orders, degrees, strict=True))
+        ]
+        count = int(np.prod([k + 1 for k in degrees]))
+        copied = coefficients[self.starts[owner][:, None] + np.arange(count)]
+        grid = copied.reshape(len(points), *(k + 1 for k in degrees), -1)
+        found = np.empty((len(which), len(points), coefficients.shape[1]))
+        first: dict[int, np.ndarray] = {}
+        for out, (order, *others) in zip(found, which, strict=True):
+            if order not in first:
+                first[order] = np.einsum("kn,nk...->n...", along[0][order], grid)
+            value = first[order]
+            for each, more in zip(along[1:], others, strict=True):
+                value = np.einsum("kn,nk...->n...", each[more], value)
+            out[...] = value
+        return found
+
+
+def grouped(numbers: Int[np.ndarray, " n"]) -> Iterator[tuple[int, Int[np.ndarray, " k"]]]:
+    """The positions of each number, number by number."""
+    order = np.argsort(numbers, kind="stable")
+    unique, first = np.unique(numbers[order], return_index=True)
+    return zip(unique.tolist(), np.split(order, first[1:]), strict=True)
+
+
+class BoxPolynomials(Unmapped):
+    """Products of Chebyshev polynomials in boxes, up to a degree per axis and box; zero outside of their own box.
+
+    Args:
+        lower, upper: the box that the tree divides.
+        tree: its cuts.
+        owners: the patch that is used in each node of the tree; what inner nodes say is ignored.
+        patches: the boxes of the polynomials with their degrees.
+    """
+
+    tied_to: ClassVar[str] = "a tree of boxes. Solve on the other domain to find another one"
+
+    lower: Corner
+    upper: Corner
+    axis: Int[np.ndarray, " n"]
+    cut: Float[np.ndarray, " n"]
+    children: Int[np.ndarray, "n 2"]
+    owners: Int[np.ndarray, " n"]
+    patch_lower: Float[np.ndarray, "P d"]
+    patch_upper: Float[np.ndarray, "P d"]
+    degrees: Int[np.ndarray, "P d"]
+
+    def __init__(self, lower: Vector, upper: Vector, tree: TreeArrays, owners: Int[np.ndarray, " n"], patches: Patches):
+        self.lower, self.upper = lower, upper
+        self.axis, self.cut, self.children = tree.axis, tree.cut, tree.children
+        self.owners = owners
+        self.patch_lower, self.patch_upper, self.degrees = patches.lower, patches.upper, patches.degrees
+
+    @property
+    def patches(self) -> Patches:
+        """The boxes of the polynomials."""
+        return Patches(self.patch_lower, self.patch_upper, self.degrees)
+
+    @property
+    def size(self) -> int:
+        return int(np.sum(np.prod(self.degrees + 1, axis=1)))
+
+    @property
+    def most_at_a_point(self) -> int:
+        return int(np.max(np.prod(self.degrees + 1, axis=1)))
+
+    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
+        """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
+        return self.owners[TreeArrays(self.axis, self.cut, self.children).locate(points, toward)]
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        patches, found = self.patches, np.zeros((len(which), self.size, len(points)))
+        for patch, at in grouped(self.locate(points)):
+            found[:, patches.of(patch), at] = np.swapaxes(patches.jets(patch, points[at], which), 1, 2)
+        return np.swapaxes(found, 1, 2)
+
+    def expand(
+        self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
+    ) -> Float[np.ndarray, "a n C"]:
+        return self.patches.expand_all(self.locate(points), points, which, coefficients)
+
+    def __call__(self, x: Point) -> FeatureValues:
+        """All features at one point, by differentiable operations: for the few uses that need them all."""
+        node = jnp.zeros((), dtype=int)
+        axis, cut, children = (jnp.asarray(a) for a in (self.axis, self.cut, self.children))
+        for _ in range(_depth(self.axis, self.children)):
+            beyond = (x[jnp.maximum(axis[node], 0)] >= cut[node]).astype(int)
+            node = jnp.where(axis[node] >= 0, children[node, beyond], node)
+        here = jnp.asarray(self.owners)[node]
+        lower, upper = jnp.asarray(self.patch_lower)[here], jnp.asarray(self.patch_upper)[here]
+        y = (2 * x - lower - upper) / (upper - lower)
+        highest = int(self.degrees.max())
+        columns = [jnp.ones_like(y), y]
+        while len(columns) <= highest:
+            columns.append(2 * y * columns[-1] - columns[-2])
+        table = jnp.stack(columns)
+        found: Array | None = None
+        for patch, degrees in enumerate(self.degrees):
+            indices = tensor_indices(tuple(degrees.tolist()))
+            values = math.prod(table[indices[:, i], i] for i in range(self.dim))
+            values = jnp.where(here == patch, values, 0.0)
+            found = values if found is None else jnp.concatenate([found, values])
+        assert found is not None
+        return found
+
+
+def _depth(axis: Int[np.ndarray, " n"], children: Int[np.ndarray, "n 2"]) -> int:
+    """The number of cuts above the deepest leaf."""
+    depth, level = 0, np.zeros(1, dtype=np.int64)
+    while len(level := level[axis[level] >= 0]):
+        level, depth = children[level].reshape(-1), depth + 1
+    return depth

@@ -1,0 +1,307 @@
+"""Least squares by blocks: many small groups of unknowns, coupled to their neighbours alone.
+
+Every leaf has unknowns of its own, rows that concern only these, and *links*. A link states that some linear functions
+of the unknowns of a leaf equal numbers λ that it shares with one other leaf:
+
+    A c ≈ f,      E c - λ ≈ 0.
+
+The two leaves of a link agree in the least-squares sense: the best λ is the mean of both sides, and what remains is
+half of the squared jump. The unknowns of a leaf are eliminated by QR, which leaves rows in its λ; then neighbours are
+merged, the pair with the smallest resulting front first, and the λ between them are eliminated in turn. Nothing is ever
+squared, so the condition number is that of the whole matrix.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import lapack, solve_triangular
+
+from pdofm.errors import SolveError
+
+Matrix = Float[np.ndarray, "_ _"]
+"""A matrix of any shape: those of one function differ."""
+
+DEPENDENT = 1e-14
+"""A column whose part that is independent of those before is below this fraction of it counts as dependent: its unknown
+is set to zero."""
+
+BLOCK = 64
+"""Columns that LAPACK reflects at once."""
+
+COMPRESSED = 1.3
+"""Rows that remain of a merge are compressed to a triangle if they are so many times more than the columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """The rows of a group of unknowns: ``own @ c ≈ right``, and for each link, by its number, ``E @ c ≈ λ``."""
+
+    own: Matrix
+    right: Matrix
+    links: Sequence[tuple[int, Matrix]]
+
+
+class _Reflections:
+    """The QR factorisation of a matrix."""
+
+    def __init__(self, matrix: Matrix):
+        rows, columns = matrix.shape
+        self.size = min(rows, columns)
+        self._qr, self._tau = matrix, np.zeros(0)
+        if self.size > 0:
+            found = lapack.dgeqrf(np.asfortranarray(matrix), lwork=BLOCK * columns, overwrite_a=1)
+            self._qr, self._tau = found[:2]
+
+    @property
+    def triangle(self) -> Matrix:
+        return np.triu(self._qr[: self.size])
+
+    def apply(self, matrix: Matrix) -> Matrix:
+        """Qᵀ times a matrix."""
+        if matrix.shape[1] == 0 or self.size == 0:
+            return matrix
+        lwork = BLOCK * matrix.shape[1]
+        return lapack.dormqr("L", "T", self._qr, self._tau, np.asfortranarray(matrix), lwork, overwrite_c=1)[0]
+
+
+class _Stacked:
+    """The QR factorisation of a triangle above another matrix, which leaves the zeros of the triangle alone."""
+
+    def __init__(self, triangle: Matrix, below: Matrix):
+        block = max(1, min(BLOCK // 2, len(triangle)))
+        found = lapack.dtpqrt(0, block, np.asfortranarray(triangle), np.asfortranarray(below), overwrite_a=1)
+        self._triangle, self._below, self._block, _ = found
+
+    @property
+    def triangle(self) -> Matrix:
+        return np.triu(self._triangle)
+
+    def apply(self, top: Matrix, bottom: Matrix) -> tuple[Matrix, Matrix]:
+        """Qᵀ times a matrix, given as the part beside the triangle and the part below."""
+        if top.shape[1] == 0:
+            return top, bottom
+        top, bottom, _ = lapack.dtpmqrt(
+            0, self._below, self._block, np.asfortranarray(top), np.asfortranarray(bottom), trans="T"
+        )
+        return top, bottom
+
+
+class _LeafStep:
+    """The elimination of the unknowns of a leaf."""
+
+    def __init__(self, own: Matrix, links: Matrix):
+        self.columns, self._rows = own.shape[1], len(own)
+        self._first = _Reflections(self._extended(own))
+        self._second = _Stacked(self._first.triangle, links) if len(links) else None
+
+    def _extended(self, matrix: Matrix) -> Matrix:
+        """A copy, which LAPACK may overwrite, with rows of zeros if there are fewer rows than unknowns."""
+        found = np.zeros((max(self._rows, self.columns), matrix.shape[1]), order="F")
+        found[: self._rows] = matrix
+        return found
+
+    @property
+    def triangle(self) -> Matrix:
+        return self._first.triangle if self._second is None else self._second.triangle
+
+    def coupling(self, links: int) -> tuple[Matrix, Matrix]:
+        """The coupling of the eliminated unknowns to the links, and the rows that remain of these."""
+        nothing, minus = np.zeros((self.columns, links)), -np.eye(links)
+        return (nothing, minus) if self._second is None else self._second.apply(nothing, minus)
+
+    def apply(self, own: Matrix, links: int) -> tuple[Matrix, Matrix]:
+        """What belongs to the eliminated unknowns, and to the rows that remain, of a right side."""
+        top = self._first.apply(self._extended(own))[: self.columns]
+        bottom = np.zeros((links, own.shape[1]))
+        return (top, bottom) if self._second is None else self._second.apply(top, bottom)
+
+
+class _MergeStep:
+    """The elimination of the first columns of a front."""
+
+    def __init__(self, front: Matrix, columns: int):
+        self.columns = columns
+        self._first = _Reflections(front[:, :columns])
+        rest = self._first.apply(front[:, columns:])
+        self.top, rest = rest[:columns], rest[columns:]
+        if rest.shape[1] == 0:
+            rest = rest[:0]  # the residual that nothing can remove
+        self._second = _Reflections(rest) if len(rest) > COMPRESSED * rest.shape[1] else None
+        self.rest = rest if self._second is None else self._second.triangle
+
+    @property
+    def triangle(self) -> Matrix:
+        return self._first.triangle
+
+    def apply(self, right: Matrix) -> tuple[Matrix, Matrix]:
+        """What belongs to the eliminated columns, and to the rows that remain, of a right side."""
+        found = self._first.apply(right)
+        top, rest = found[: self.columns], found[self.columns :]
+        return top, (rest if self._second is None else self._second.apply(rest))[: len(self.rest)]
+
+
+@dataclass
+class _Node:
+    """A step of the elimination: unknowns `at` (a leaf, or links) depend on the links `kept`. `inputs` are the nodes
+    whose remaining rows it takes, none for a leaf."""
+
+    step: Any
+    at: int | tuple[int, ...]
+    kept: tuple[int, ...]
+    triangle: Matrix
+    coupling: Matrix
+    inputs: tuple[int, ...] = ()
+
+
+class BlockQR:
+    """A block least-squares problem, factored.
+
+    Args:
+        leaves: the groups of unknowns; they may come one after the other, so that their rows need not all exist at
+            once. A link that only one leaf has is no restriction and is ignored.
+        links: the number of λ of each link.
+        keep: whether `solve` will be asked for other right sides: it takes about twice the memory.
+
+    Attributes:
+        solution: the unknowns of each leaf for the right sides that came with them.
+        rank: the number of independent columns, λ included; `columns` is how many there are.
+        condition: the largest ratio of a column to its part that is independent of the columns before: a lower bound
+            of the condition number with columns scaled to unit norm.
+        largest_front: columns of the largest matrix that was factored.
+    """
+
+    def __init__(self, leaves: Iterable[Leaf], links: Sequence[int], *, keep: bool = False):
+        self._sizes, self._keep = list(links), keep
+        self._nodes: list[_Node] = []
+        self._remains: dict[int, tuple[tuple[int, ...], Matrix, Matrix]] = {}  # of fronts: links, rows, right sides
+        self._tops: list[Matrix] = []
+        self.largest_front = 0
+        for number, leaf in enumerate(leaves):
+            self._add_leaf(number, leaf)
+        self._leaves = len(self._nodes)
+        self._merge_all()
+        self._remains.clear()
+        diagonals = [(np.abs(np.diagonal(n.triangle)), np.linalg.norm(n.triangle, axis=0)) for n in self._nodes]
+        self._dependent = [diagonal <= DEPENDENT * norms for diagonal, norms in diagonals]
+        self.columns = sum(len(node.triangle) for node in self._nodes)
+        self.rank = self.columns - sum(int(each.sum()) for each in self._dependent)
+        self.condition = max(
+            (
+                float(np.max(n[~bad] / d[~bad], initial=1.0))
+                for (d, n), bad in zip(diagonals, self._dependent, strict=True)
+            ),
+            default=1.0,
+        )
+        self.solution = self._substituted(self._tops)
+        self._tops = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the triangles and couplings."""
+        return sum(node.triangle.nbytes + node.coupling.nbytes for node in self._nodes)
+
+    def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
+        """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf."""
+        if not self._keep:
+            raise SolveError(
+                "The reflections were not kept. Make BlockQR(…, keep=True) to solve for other right sides."
+            )
+        tops, remains = [], {}
+        for number, node in enumerate(self._nodes):
+            if isinstance(node.at, int):
+                top, rest = node.step.apply(rights[node.at], self._width(node.kept))
+            else:
+                top, rest = node.step.apply(np.concatenate([remains.pop(i) for i in node.inputs]))
+            tops.append(top)
+            remains[number] = rest
+        return self._substituted(tops)
+
+    def _width(self, links: Iterable[int]) -> int:
+        return sum(self._sizes[link] for link in links)
+
+    def _add_leaf(self, number: int, leaf: Leaf) -> None:
+        kept = tuple(link for link, _ in leaf.links)
+        columns = leaf.own.shape[1]
+        links = np.concatenate([rows for _, rows in leaf.links]) if leaf.links else np.zeros((0, columns))
+        step = _LeafStep(leaf.own, links)
+        coupling, rest = step.coupling(len(links))
+        top, right = step.apply(leaf.right, len(links))
+        self._note(_Node(step, number, kept, step.triangle, coupling), top, kept, rest, right)
+
+    def _note(self, node: _Node, top: Matrix, kept: tuple[int, ...], rest: Matrix, right: Matrix) -> None:
+        if not self._keep:
+            node.step = None
+        self._remains[len(self._nodes)] = kept, rest, right
+        self._nodes.append(node)
+        self._tops.append(top)
+
+    def _merge_all(self) -> None:
+        """Merge neighbours until no links are left, the smallest resulting front first."""
+        owners: dict[int, list[int]] = {}
+        for front, (links, _, _) in self._remains.items():
+            for link in links:
+                owners.setdefault(link, []).append(front)
+
+        def neighbours(front: int) -> set[int]:
+            return {other for link in self._remains[front][0] for other in owners[link] if other != front}
+
+        def cost(a: int, b: int) -> float:
+            first, second = set(self._remains[a][0]), set(self._remains[b][0])
+            return self._width(first ^ second) + 0.5 * self._width(first & second)
+
+        heap = [(cost(a, b), a, b) for a in self._remains for b in neighbours(a) if a < b]
+        heapq.heapify(heap)
+        while heap:
+            _, a, b = heapq.heappop(heap)
+            if a not in self._remains or b not in self._remains:
+                continue
+            new = len(self._nodes)
+            self._merge(a, b)
+            for link in self._remains[new][0]:
+                owners[link] = [new if each in (a, b) else each for each in owners[link]]
+            for other in neighbours(new):
+                heapq.heappush(heap, (cost(other, new), other, new))
+
+    def _merge(self, a: int, b: int) -> None:
+        """Join two fronts and eliminate the links between them."""
+        parts = [self._remains.pop(a), self._remains.pop(b)]
+        both = [set(links) for links, _, _ in parts]
+        gone = tuple(link for link in parts[0][0] if link in both[1])
+        kept = tuple(link for links, _, _ in parts for link in links if not (link in both[0] and link in both[1]))
+        starts, total = {}, 0
+        for link in (*gone, *kept):
+            starts[link] = total
+            total += self._sizes[link]
+        front = np.zeros((sum(len(rows) for _, rows, _ in parts), total), order="F")
+        row = 0
+        for links, rows, _ in parts:
+            at = np.concatenate([np.arange(starts[link], starts[link] + self._sizes[link]) for link in links])
+            front[row : row + len(rows), at] = rows
+            row += len(rows)
+        self.largest_front = max(self.largest_front, total)
+        step = _MergeStep(front, self._width(gone))
+        top, right = step.apply(np.concatenate([right for _, _, right in parts]))
+        self._note(_Node(step, gone, kept, step.triangle, step.top, (a, b)), top, kept, step.rest, right)
+
+    def _substituted(self, tops: Sequence[Matrix]) -> list[Matrix]:
+        """Back-substitution, the last step first."""
+        links: dict[int, Matrix] = {}
+        found: list[Matrix] = [np.zeros((0, 0))] * self._leaves
+        for node, top, dependent in zip(reversed(self._nodes), reversed(tops), reversed(self._dependent), strict=True):
+            known = [links.get(link, np.zeros((self._sizes[link], top.shape[1]))) for link in node.kept]
+            right = top - node.coupling @ np.concatenate(known) if known else np.array(top)
+            triangle = node.triangle
+            if dependent.any():
+                triangle = np.where(dependent[:, None], np.eye(len(triangle)), triangle)
+                right[dependent] = 0.0
+            values = solve_triangular(triangle, right, check_finite=False) if len(triangle) else right
+            if isinstance(node.at, int):
+                found[node.at] = values
+            else:
+                ends = np.cumsum([self._sizes[link] for link in node.at])
+                links.update(zip(node.at, np.split(values, ends[:-1]), strict=True))
+        return found

@@ -1,0 +1,179 @@
+"""Polynomials in boxes: trees, patches, evaluation, and solutions that need them."""
+
+import jax
+import jax.numpy as jnp
+import local_problems as problems
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.lengths import lengths
+from pdofm.adaptive.singular import singular_points
+from pdofm.discrete.cover import Cover
+from pdofm.domain.tree import BoxTree
+
+
+def divided(lower, upper, seed: int, cuts: int) -> BoxTree:
+    """A box, cut at random."""
+    rng = np.random.default_rng(seed)
+    tree = BoxTree(lower, upper)
+    for _ in range(cuts):
+        node = int(rng.choice(tree.leaves))
+        axis = int(rng.integers(len(lower)))
+        low, high = tree.box(node)
+        tree.split(node, axis, float(low[axis] + (high[axis] - low[axis]) * rng.uniform(0.2, 0.8)))
+    return tree
+
+
+def covered(domain, tree: BoxTree, degree: int) -> Cover:
+    return Cover(domain, tree, dict.fromkeys(tree.leaves.tolist(), (degree,) * domain.dim), {})
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_points_are_located_in_the_leaf_that_holds_them(dim, seed):
+    tree = divided([0.0] * dim, [1.0] * dim, seed, 30)
+    points = np.random.default_rng(seed).random((500, dim))
+    lower, upper = tree.corners(tree.arrays().locate(points))
+    assert np.all((lower <= points) & (points <= upper))
+
+
+def test_points_on_a_cut_belong_to_the_side_that_they_are_sent_to():
+    tree = BoxTree([0.0, 0.0], [1.0, 1.0])
+    first, second = tree.split(0, 0, 0.3)
+    points = np.array([[0.3, 0.5], [0.3, 0.5]])
+    assert tree.arrays().locate(points, np.array([[-1.0, 0.0], [1.0, 0.0]])).tolist() == [first, second]
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_faces_of_leaves_cover_all_that_is_inside_the_box(dim, seed):
+    """Each leaf's surface is made of its faces and of the sides of the whole box."""
+    tree = divided([0.0] * dim, [1.0] * dim, seed, 20)
+    faces = tree.faces()
+    sides = faces.upper - faces.lower
+    areas = np.prod(np.where(np.arange(dim) == faces.axis[:, None], 1.0, sides), axis=1)
+    lower, upper = tree.corners(tree.leaves)
+    sides = upper - lower
+    surface = sum(2 * np.prod(np.delete(sides, axis, axis=1), axis=1).sum() for axis in range(dim))
+    np.testing.assert_allclose(2 * areas.sum() + 2 * dim, surface)
+
+
+def test_functions_in_boxes_have_the_derivatives_of_their_jets(seed):
+    domain = pf.Box([0, -1], [2, 1])
+    features = covered(domain, divided(domain.lower, domain.upper, seed, 6), 3).features
+    rng = np.random.default_rng(seed)
+    points = domain.sample(50, "random", key=seed)
+    c = rng.standard_normal((features.size, 2))
+    which = [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1)]
+    expected = features.jets(points, which) @ c
+    np.testing.assert_allclose(features.expand(points, which, c), expected, rtol=1e-9, atol=1e-9)
+    many = np.tile(points, (40, 1))
+    np.testing.assert_allclose(features.expand(many, which, c)[:, :50], expected, rtol=1e-9, atol=1e-9)
+    values = jax.vmap(features)(jnp.asarray(points))
+    np.testing.assert_allclose(np.asarray(values) @ c, expected[0], rtol=1e-9, atol=1e-9)
+    slopes = jax.vmap(jax.jacfwd(features.__call__))(jnp.asarray(points))
+    np.testing.assert_allclose(np.einsum("nmd,mc->dnc", np.asarray(slopes), c), expected[1:3], rtol=1e-8, atol=1e-8)
+
+
+def test_boxes_with_little_inside_are_merged():
+    domain = pf.Disk([0, 0], 1)
+    tree = BoxTree(domain.lower, domain.upper)
+    for _ in range(4):
+        for axis in (0, 1):
+            for node in tree.leaves.tolist():
+                tree.split(node, axis)
+    cover = covered(domain, tree, 4)
+    held = np.array([sum(cover.known[n].fraction for n in members) for members in cover.members])
+    assert held.min() > 0.29
+    area = sum(cover.known[n].fraction for members in cover.members for n in members) * 4 / 256
+    np.testing.assert_allclose(area, np.pi, rtol=1e-2)
+
+
+def check(problem, tol=1e-8, *, allowed=3.0, reference=None, **options):
+    """Solve to a tolerance: the true error is below `allowed` times that, and the estimate within 10 times of it."""
+    solution = solve_in_boxes(problem, tol, **options)
+    assert solution.converged, solution.reason
+    points = problem.domain.sample(3000, "grid")
+    truth = problem.exact_values(points) if reference is None else reference(points)
+    found = np.asarray(solution(points)).reshape(truth.shape)
+    error = np.max(np.linalg.norm(found - truth, axis=0) / np.linalg.norm(truth, axis=0))
+    assert error <= allowed * tol
+    assert solution.error_estimate >= error / 10
+    return solution, error
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        problems.peak,
+        problems.annulus,
+        problems.eccentric_annulus,
+        problems.four_holes,
+        problems.disk,
+        problems.layer_1d,
+        problems.corner_singularity,
+        problems.mixed_side,
+        problems.cubic,
+        problems.stokes_smooth,
+        problems.kovasznay,
+        problems.wave_periodic,
+    ],
+    ids=lambda make: make.__name__,
+)
+def test_solutions_are_as_accurate_as_required_and_the_estimate_knows(make):
+    _, error = check(make())
+    assert error > 0
+
+
+def test_the_estimate_is_not_far_too_large():
+    ratios = []
+    for make in (problems.peak, problems.front, problems.corner_singularity, problems.annulus):
+        solution, error = check(make(), 1e-6)
+        ratios.append(solution.error_estimate / error)
+    assert np.median(ratios) < 10
+
+
+def test_torsion_of_the_square_agrees_with_its_series():
+    check(problems.torsion_square(), reference=problems.torsion_values)
+
+
+def test_peaks_elsewhere_and_narrower_are_found(seed):
+    rng = np.random.default_rng(seed)
+    center, width = rng.uniform(0.2, 0.8, 2), 10 ** rng.uniform(-2, -1)
+    check(problems.peak(float(width), tuple(center.tolist())), 1e-7, allowed=10)
+
+
+def test_a_cube_is_solved():
+    check(problems.smooth_cube(), 1e-6)
+
+
+def test_a_solution_in_boxes_has_gradients_errors_and_a_table_of_its_search():
+    solution, _ = check(problems.peak(), 1e-6)
+    points = np.array([[0.51, 0.49], [0.3, 0.7]])
+    gradient = jax.vmap(jax.grad(solution.problem.exact))(jnp.asarray(points))
+    np.testing.assert_allclose(solution.gradient(points), gradient, atol=1e-3)
+    assert solution.errors().relative_l2 < 1e-5
+    assert "boxes" in solution.search
+    assert solution.stats.rank == solution.features.size
+
+
+def test_what_is_not_reached_is_said():
+    solution = solve_in_boxes(problems.front(1000.0), 1e-8, max_unknowns=5000)
+    assert not solution.converged
+    assert "max_unknowns" in solution.reason
+    assert solution.error_estimate > 1e-8
+
+
+def test_corners_and_changes_of_condition_are_known():
+    exponents = sorted(point.exponent for point in singular_points(problems.corner_singularity()))
+    np.testing.assert_allclose(exponents, [2 / 3, 2, 2, 2, 2, 2])
+    strong = [point for point in singular_points(problems.mixed_side()) if point.is_strong]
+    assert len(strong) == 1
+    np.testing.assert_allclose(strong[0].point, 0.0, atol=1e-9)
+
+
+def test_lengths_follow_from_coefficients():
+    np.testing.assert_allclose(lengths(problems.helmholtz(100.0)).waves, 100.0)
+    np.testing.assert_allclose(lengths(problems.layers(1e-3)).layers, 1e-3 / np.sqrt(2))
+    np.testing.assert_allclose(lengths(problems.layer_1d(1e-5)).layers, 1e-5)
+    assert np.isinf(lengths(problems.peak()).layers).all()
