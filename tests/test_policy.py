@@ -12,6 +12,7 @@ from pdofm.adaptive.refine import Refinement
 from pdofm.adaptive.search import Search
 from pdofm.discrete.collocate import collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
+from pdofm.features.boxes import BoxPolynomials
 from pdofm.solving.solution import Attempt
 from pdofm.solving.verdict import Status, Verdict, judge
 
@@ -122,14 +123,20 @@ def test_arguments_that_would_be_ignored_are_refused(options, message):
         pf.solve(pf.zoo.get("poisson-1d"), **options)
 
 
-def test_an_interior_layer_is_found_and_resolved_with_few_features():
+def test_an_interior_layer_is_resolved_by_boxes():
     u = pf.solve(pf.zoo.get("interior-layer"), tol=1e-8)
     assert u.converged
-    assert u.space == "polynomials stretched across a layer"
-    assert u.errors().relative_l2 <= 1e-8
-    assert u.stats.features <= 400
-    assert isinstance(u.features, pf.StretchedPolynomials)
-    assert float(u.features.center) == pytest.approx(0.37, abs=0.01)
+    assert isinstance(u.features, BoxPolynomials)
+    assert u.errors().relative_l2 <= 3e-8
+
+
+def test_an_interior_layer_is_found_and_resolved_with_few_features():
+    search = search_for("interior-layer", 1e-8)
+    search.attempt("polynomials", "to start with", pf.Chebyshev(search.problem.domain, 200), "clustered")
+    layer = find_layer(search)
+    assert layer is not None
+    assert abs(layer.center) == pytest.approx(0.37, abs=0.01)
+    assert search.solved(layer.polynomials(400)).errors().relative_l2 <= 1e-8
 
 
 def test_a_slanted_layer_is_found_where_it_is():
@@ -160,8 +167,8 @@ def test_a_corner_is_found_without_a_word_about_it():
     assert u.stats.features <= 2000
 
 
-def test_a_wave_that_few_polynomials_miss_is_solved_by_more_of_them():
-    """sin 500x: growth does not pay until there are more than two functions per wave."""
+def test_a_wave_that_few_polynomials_miss_is_solved():
+    """sin 500x: polynomials of growing degree do not pay until there are more than two of them per wave."""
     problem = pf.Problem(
         pf.Interval(0, 1),
         lambda u, x: -pf.laplacian(u)(x),
@@ -170,9 +177,21 @@ def test_a_wave_that_few_polynomials_miss_is_solved_by_more_of_them():
     )
     u = pf.solve(problem, tol=1e-8)
     assert u.converged
-    assert u.space == "polynomials"
     assert u.errors().relative_l2 <= 3e-8
-    assert any("no attempt has a correct digit yet" in attempt.why for attempt in u.attempts)
+
+
+def test_the_budget_limits_boxes_too():
+    """|x - 0.3|^2.5 needs boxes that are split towards 0.3, more than a small budget allows."""
+    problem = pf.Problem(
+        pf.Interval(0, 1),
+        lambda u, x: -pf.laplacian(u)(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.abs(x[0] - 0.3) ** 2.5,
+    )
+    with pytest.warns(ConvergenceWarning, match=r"not reached with max_features=60 "):
+        u = pf.solve(problem, tol=1e-13, max_features=60)
+    assert max(attempt.features for attempt in u.attempts) <= 60
+    assert any("boxes" in attempt.space for attempt in u.attempts)
 
 
 class TestRefinement:
@@ -261,9 +280,9 @@ class TestNetworks:
     )
 
     def run(self, max_features: int) -> tuple[pf.Solution, list[Attempt]]:
-        """The solution, and the attempts with anything but polynomials."""
+        """The solution, and the attempts with anything but polynomials, global or in boxes."""
         u = pf.solve(self.RUNGE, tol=1e-15, max_features=max_features)
-        return u, [attempt for attempt in u.attempts if attempt.space != "polynomials"]
+        return u, [attempt for attempt in u.attempts if not attempt.space.startswith("polynomials")]
 
     def test_the_better_family_grows_and_its_scale_is_varied(self):
         _, (first, second, grown, *scaled, trained) = self.run(60)

@@ -14,6 +14,8 @@ from jaxtyping import Float
 from pdofm._types import Key, Vector
 from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
+from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Difference
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Cover, Inside
 from pdofm.numerics.sampling import generator
@@ -93,6 +95,15 @@ PATIENCE = 4
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
+
+
+def fits_boxes(problem: Problem) -> bool:
+    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only."""
+    layout, dim = problem.layout, problem.domain.dim
+    if dim not in FIRST_DEGREE:
+        return False
+    sides = [term.lhs for term in problem.terms if not isinstance(term.lhs, Difference)]
+    return all(symbol_of(side, layout, dim, dim - layout.has_time).is_computable for side in sides)
 
 
 def solve_in_boxes(

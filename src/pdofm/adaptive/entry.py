@@ -17,9 +17,6 @@ from pdofm.solving.methods import Method
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import ROUNDING
 
-MAX_FEATURES = 2000
-"""Default budget of features per component: one dense factorisation takes seconds."""
-
 MAX_SECONDS = 120.0
 """Default time after which a search begins nothing new."""
 
@@ -59,8 +56,9 @@ def solve(
         key: seed of features and points.
         policy: which spaces the search tries, by default `default_policy`; ``solution.attempts`` tells what was tried,
             and why.
-        max_features, max_seconds: the budget of the search: features per component, 2000 by default, and the time
-            after which nothing new is begun, by default 120 (an attempt that runs is not interrupted).
+        max_features, max_seconds: the budget of the search: features per component, by default 2000 in one dense
+            matrix and 200 000 unknowns in boxes, and the time after which nothing new is begun, by default 120 (an
+            attempt that runs is not interrupted).
         candidates: features that are at hand, trained ones for instance; the search tries them first.
     """
     if tol is not None and not (isinstance(tol, int | float | np.number) and tol > 0):
@@ -85,7 +83,7 @@ def _search(
     key: Key,
     *,
     policy: Policy = default_policy,
-    max_features: int = MAX_FEATURES,
+    max_features: int | None = None,
     max_seconds: float = MAX_SECONDS,
     candidates: Sequence[Features] = (),
 ) -> Solution:

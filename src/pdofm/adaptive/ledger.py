@@ -6,22 +6,32 @@ import time
 from pdofm.errors import SolveError
 from pdofm.solving.solution import Attempt
 
+MOST_FEATURES = 2000
+"""Default budget of features per component of one dense factorisation, which takes seconds."""
+
+MOST_IN_BOXES = 200_000
+"""Default budget of unknowns in boxes, where time grows little faster than their number."""
+
 
 class Ledger:
     """Attempts in order, and a budget of features per attempt and of seconds for all of them.
 
     Attributes:
         attempts: what was tried.
-        max_features, max_seconds: the budget.
+        max_features: features per component of a space with one dense matrix, at most.
+        max_in_boxes: features per component in boxes, at most.
+        max_seconds: the time after which nothing new is begun.
     """
 
-    def __init__(self, max_features: int, max_seconds: float):
-        if max_features < 1 or not max_seconds >= 0:
+    def __init__(self, max_features: int | None, max_seconds: float, components: int = 1):
+        if (max_features is not None and max_features < 1) or not max_seconds >= 0:
             raise SolveError(
                 f"A search needs a budget of at least one feature and no negative time; got max_features="
                 f"{max_features}, max_seconds={max_seconds}."
             )
-        self.max_features, self.max_seconds = max_features, max_seconds
+        self.max_features = MOST_FEATURES if max_features is None else max_features
+        self.max_in_boxes = MOST_IN_BOXES // components if max_features is None else max_features
+        self.max_seconds = max_seconds
         self.attempts: list[Attempt] = []
         self._start = time.perf_counter()
 
@@ -39,6 +49,12 @@ class Ledger:
     def solved(self) -> int:
         """The number of attempts that have a solution."""
         return sum(attempt.rows > 0 for attempt in self.attempts)
+
+    @property
+    def budget(self) -> str:
+        """The budget as arguments of `solve`."""
+        boxes = f" ({self.max_in_boxes} in boxes)" if self.max_in_boxes > self.max_features else ""
+        return f"max_features={self.max_features}{boxes} and max_seconds={self.max_seconds:g}"
 
     def largest(self, space: str) -> int:
         """The largest number of features that was tried of a space; 0 if it was not tried."""

@@ -5,21 +5,27 @@ boxes in `refine`, the widths of layers in `layer`, and how networks are trained
 """
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
 from pdofm.adaptive.layer import Layer, find_layer
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.search import Search
 from pdofm.domain import corners
+from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
 from pdofm.problem.conditions import Periodic
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
+
+BOXES_SHARE = 0.7
+"""The part of the time left that boxes may take; the rest is for what comes after them."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,9 @@ def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
     Features at hand come first, then polynomials: where the solution is smooth nothing is cheaper. Where they converge
-    slowly come remedies for what is known to spoil them: re-entrant corners, a layer, details that take more
-    polynomials, anything else that is local. Networks and random features, which depend least on the shape of the
+    slowly come remedies for what is known to spoil them: corner functions at re-entrant corners, then polynomials in
+    boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details
+    that take more polynomials, and a partition of unity. Networks and random features, which depend least on the shape of the
     solution, come last.
     """
     for rule in RULES:
@@ -81,6 +88,22 @@ def _grow_corner_functions(search: Search, why: str) -> None:
     search.grow("polynomials and corner functions", why, make, "clustered")
 
 
+def _refine_boxes(search: Search, why: str) -> None:
+    start, ledger = time.perf_counter(), search.ledger
+    try:
+        found = solve_in_boxes(
+            search.problem,
+            search.tol,
+            max_unknowns=ledger.max_in_boxes * search.problem.layout.components,
+            max_seconds=BOXES_SHARE * ledger.time_left,
+            key=search.seed,
+        )
+    except PdofmError as error:
+        ledger.note("polynomials in boxes", f"{why}; failed: {error}", 0, start)
+    else:
+        search.enter(found, why, start)
+
+
 def _grow_across_a_layer(search: Search, why: str) -> None:
     layer: Layer | None = find_layer(search)
     if layer is None:
@@ -110,6 +133,10 @@ def _has_reentrant_corners(search: Search) -> bool:
     return is_plane and any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain))
 
 
+def _boxes_apply(search: Search) -> bool:
+    return search.method is None and fits_boxes(search.problem)
+
+
 def _is_unresolved(search: Search) -> bool:
     return not search.resolved
 
@@ -134,6 +161,7 @@ RULES = (
         _has_reentrant_corners,
         _grow_corner_functions,
     ),
+    Rule("polynomials converge slowly: boxes are split where the solution needs it", _boxes_apply, _refine_boxes),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
     Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),

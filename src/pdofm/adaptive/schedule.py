@@ -8,7 +8,7 @@ FIRST_SIZES = {1: 32, 2: 120, 3: 220}
 GROWTH = 1.8
 """Ratio of the sizes of consecutive spaces. In two dimensions it raises the degree of polynomials by a third."""
 
-PAYS = 3.0
+PAYS = 20.0
 """Growth pays as long as two consecutive steps divide the estimate by this at least."""
 
 

@@ -53,7 +53,7 @@ class Search:
         tol: float,
         method: Method | None,
         key: Key,
-        max_features: int,
+        max_features: int | None,
         max_seconds: float,
         candidates: Sequence[Features] = (),
     ):
@@ -61,7 +61,7 @@ class Search:
         self.problem, self.tol, self.method = problem, tol, method
         self.seed = int(generator(key).integers(2**31))
         self.candidates = _checked(candidates)
-        self.ledger = Ledger(max_features, max_seconds)
+        self.ledger = Ledger(max_features, max_seconds, problem.layout.components)
         self.verifier = Verifier(problem, self.seed)
         self.best: Solution | None = None
         self.last: Solution | None = None
@@ -74,7 +74,7 @@ class Search:
 
     @property
     def max_features(self) -> int:
-        """The largest number of features of a space."""
+        """The largest number of features of a space with one dense matrix."""
         return self.ledger.max_features
 
     @property
@@ -112,7 +112,11 @@ class Search:
         self.last, self._last_values = found, values
         evidence = found.verdict.evidence
         self._undetermined = self._undetermined + 1 if evidence.is_finished and not evidence.is_unique else 0
-        self.ledger.note(found.space, why, found.features.size, start, found.stats.rows, found.error_estimate, change)
+        if found.attempts:  # it has a search of its own behind it
+            self.ledger.attempts += [replace(found.attempts[0], why=why), *found.attempts[1:]]
+        else:
+            rows, estimate = found.stats.rows, found.error_estimate
+            self.ledger.note(found.space, why, found.features.size, start, rows, estimate, change)
         if not self.reached:  # a policy that goes on does not lose what it has
             self._compare(found, values, change)
         return found
@@ -198,10 +202,9 @@ class Search:
         if self.undetermined and best.verdict.status is Status.UNDETERMINED:
             return best.verdict
         verdict = judge(replace(best.verdict.evidence, hidden=self.verifier.hidden(best), disagreement=math.nan))
-        budget = f"max_features={self.max_features} and max_seconds={self.ledger.max_seconds:g}"
         message = (
-            f"the tolerance {self.tol:g} is not reached with {budget}; the best of {self.ledger.solved} spaces, "
-            f"{chosen}, has an estimated error of {best.error_estimate:.1e}"
+            f"the tolerance {self.tol:g} is not reached with {self.ledger.budget}; the best of {self.ledger.solved} "
+            f"spaces, {chosen}, has an estimated error of {best.error_estimate:.1e}"
         )
         if verdict.status is not Status.INACCURATE:
             message += f", {'but' if best.error_estimate <= self.tol else 'because'} {verdict.message}"
