@@ -43,8 +43,8 @@ def default_policy(search: Search) -> None:
     Features at hand come first, then polynomials: where the solution is smooth nothing is cheaper. Where they converge
     slowly come remedies for what is known to spoil them: corner functions at re-entrant corners, then polynomials in
     boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details
-    that take more polynomials, and a partition of unity. Networks and random features, which depend least on the shape of the
-    solution, come last.
+    that take more polynomials, and a partition of unity. Networks and random features, which depend least on the shape
+    of the solution, come last.
     """
     for rule in RULES:
         if search.over:
