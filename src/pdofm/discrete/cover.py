@@ -26,6 +26,10 @@ LITTLE = 0.3
 NUDGE = 1e-7
 """To see whether a face is inside, both of its sides are looked at, so far away relative to the box."""
 
+ON_BOUNDARY = 1e-13
+"""Points of a face that are farther outside than this, relative to the domain, lie in a gap of the domain, however
+narrow it is."""
+
 FAR_LARGER = 2.1
 """A neighbour so many times larger is the last choice to be merged with: what is small would not be resolved."""
 
@@ -109,7 +113,10 @@ class Cover:
         sides = [self.tree.box(int(node)) for node in (faces.below[face], faces.above[face])]
         nudge = np.zeros(points.shape[1])
         nudge[axis] = NUDGE * min(float(upper[axis] - lower[axis]) for lower, upper in sides)
-        return self.domain.contains(points - nudge) & self.domain.contains(points + nudge)
+        # Where the parts of a union meet, their common boundary is inside: only its two sides tell. A slit may be
+        # narrower than the distance of these; the points themselves tell.
+        near = self.domain.level(points) >= -ON_BOUNDARY * self.domain.size
+        return near & self.domain.contains(points - nudge) & self.domain.contains(points + nudge)
 
     def _merged(self) -> dict[int, int]:
         """The leaf that each leaf is merged with, itself for most; leaves outside are missing."""
