@@ -177,3 +177,27 @@ def test_lengths_follow_from_coefficients():
     np.testing.assert_allclose(lengths(problems.layers(1e-3)).layers, 1e-3 / np.sqrt(2))
     np.testing.assert_allclose(lengths(problems.layer_1d(1e-5)).layers, 1e-5)
     assert np.isinf(lengths(problems.peak()).layers).all()
+
+
+@pytest.mark.parametrize("domain", [problems.SQUARE, pf.Disk([0.1, 0], 0.7)], ids=["square", "disk"])
+def test_normal_derivatives_alone_leave_a_constant_free(domain):
+    def exact(x):
+        return jnp.cos(2 * x[0]) * jnp.cos(3 * x[1])
+
+    slopes = problems.poisson(domain, exact, conditions=[pf.Neumann()])
+    solution = solve_in_boxes(slopes, 1e-8)
+    assert not solution.converged
+    assert "not unique" in solution.reason
+    assert "add a condition" in solution.reason
+    point = pf.Condition(lambda u, x: u(x) - exact(x), [[0.3, 0.4]], name="value at a point")
+    check(problems.poisson(domain, exact, conditions=[pf.Neumann(), point]))
+
+
+def test_a_term_of_order_zero_determines_the_constant():
+    problem = pf.Problem(
+        problems.SQUARE,
+        lambda u, x: -pf.laplacian(u)(x) + u(x) ** 3,
+        conditions=[pf.Neumann()],
+        exact=lambda x: 2 + jnp.cos(2 * x[0]) * jnp.cos(3 * x[1]),
+    )
+    check(problem)

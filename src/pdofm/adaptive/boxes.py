@@ -173,6 +173,7 @@ class _Rounds:
         self.best: tuple[float, BoxFit] | None = None
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
+        self.is_free = False
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
@@ -188,6 +189,8 @@ class _Rounds:
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
         self.largest.append(float(np.max(_errors(found))))
         self._estimate(found)
+        # A linearisation may leave a function free that the problem determines; two in a row hardly do.
+        self.is_free = self.last is not None and not (found.is_unique or self.last.is_unique)
         self.last = found
         if self.best is None or self.estimate <= self.best[0]:
             self.best = self.estimate, found
@@ -209,6 +212,8 @@ class _Rounds:
         """Why there is no further round; empty if there is one."""
         if not np.isfinite(found.indicator).all():
             return "the solution is not finite"
+        if self.is_free:
+            return "the solution is not unique"
         if self.estimate <= self.tol and self.largest[-1] < RESOLVED:
             return f"the estimated error is below the tolerance after {len(self.largest)} rounds"
         recent = self.largest[-PATIENCE - 1 :]
@@ -298,7 +303,7 @@ class _Rounds:
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""
         assert self.best is not None
-        estimate, found = self.best
+        estimate, found = (1.0, self.last) if self.is_free and self.last is not None else self.best
         missing = found.system.columns - found.system.rank
         stats = Stats(
             rows=found.rows,
@@ -310,10 +315,15 @@ class _Rounds:
             held_out_residual=float(np.sqrt(np.mean(found.indicator**2))),
             seconds={"rounds": seconds},
             steps=found.steps,
+            undetermined=float(self.is_free),
         )
         ended = Verdict(Status.CONVERGED if np.isfinite(found.left) else Status.DIVERGED, reason)
-        evidence = Evidence(tol=self.tol, iteration=ended, estimate=estimate, disagreement=self.distance)
-        verdict = judge(evidence, f"the rounds ended: {reason}")
+        free = float(self.is_free)
+        evidence = Evidence(
+            tol=self.tol, iteration=ended, estimate=estimate, undetermined=free, disagreement=self.distance
+        )
+        remedy = "add a condition, such as a value at a point" if self.is_free else f"the rounds ended: {reason}"
+        verdict = judge(evidence, remedy)
         values = (self.problem, found.features, found.coefficients, estimate, verdict, stats)
         return Solution(*values, space=f"polynomials in {len(found.indicator)} boxes", attempts=attempts)
 

@@ -27,6 +27,10 @@ DEEPEST = 1e-11
 MOST_POINTS = 24
 """With more singular points than this, boxes are not cut through those where the gradient is bounded."""
 
+THINNEST = 0.04
+"""Boxes are not cut through points with bounded gradients where one half would be thinner than this fraction of its
+length: the two sides of a slit end at points that nearly coincide."""
+
 LONGEST = 3.0
 """The first boxes are at most so many times longer than wide."""
 
@@ -116,7 +120,10 @@ def first_tree(
                 tree.split(node, axis, at)
     thin = {axis for axis, _ in cuts}
     used = points if len(points) <= MOST_POINTS else [point for point in points if point.is_strong]
-    _cut_through(tree, np.array([point.point for point in used]).reshape(-1, domain.dim), COINCIDENT * domain.size)
+    for strong in (True, False):
+        here = [point.point for point in used if point.is_strong == strong]
+        thinnest = 0.0 if strong else THINNEST
+        _cut_through(tree, np.array(here).reshape(-1, domain.dim), COINCIDENT * domain.size, thinnest)
     waiting = tree.leaves.tolist()
     while waiting:
         node = waiting.pop()
@@ -132,14 +139,16 @@ def first_tree(
     return tree
 
 
-def _cut_through(tree: BoxTree, points: Points, near: float) -> None:
-    """Cut boxes through points in them, so that these become corners of boxes."""
+def _cut_through(tree: BoxTree, points: Points, near: float, thinnest: float) -> None:
+    """Cut boxes through points in them, so that these become corners of boxes; but not where one half would be thinner
+    than a fraction of its length."""
     waiting = tree.leaves.tolist()
     while waiting:
         node = waiting.pop()
         lower, upper = tree.box(node)
         held = points[np.all((points >= lower - near) & (points <= upper + near), axis=1)]
         inner = (held > lower + near) & (held < upper - near)
+        inner &= np.minimum(held - lower, upper - held) > thinnest * np.max(upper - lower)
         if inner.any():  # the most central cut first, so that boxes are not thinner than they must be
             off = np.where(inner, np.abs(held - (lower + upper) / 2) / (upper - lower), np.inf)
             row, axis = np.unravel_index(np.argmin(off), off.shape)

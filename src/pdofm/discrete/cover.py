@@ -26,17 +26,23 @@ LITTLE = 0.3
 NUDGE = 1e-7
 """To see whether a face is inside, both of its sides are looked at, so far away relative to the box."""
 
+ON_BOUNDARY = 1e-13
+"""Points of a face that are farther outside than this, relative to the domain, lie in a gap of the domain, however
+narrow it is."""
+
 FAR_LARGER = 2.1
 """A neighbour so many times larger is the last choice to be merged with: what is small would not be resolved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """How much of a box is inside of a domain: the fraction, and the corners of a box around that part."""
+    """How much of a box is inside of a domain: the fraction, and the corners of a box around that part. It is `clear`
+    if no boundary can be near, not even a slit."""
 
     fraction: float
     lower: Vector
     upper: Vector
+    clear: bool = True
 
 
 class Cover:
@@ -87,8 +93,9 @@ class Cover:
             if len(held) == 0:
                 self.known[node] = Inside(0.0, lower[i], upper[i])
                 continue
-            low, high = held.min(axis=0) - step[i], held.max(axis=0) + step[i]
-            self.known[node] = Inside(float(inside[i].mean()), np.maximum(low, lower[i]), np.minimum(high, upper[i]))
+            low = np.maximum(held.min(axis=0) - step[i], lower[i])
+            high = np.minimum(held.max(axis=0) + step[i], upper[i])
+            self.known[node] = Inside(float(inside[i].mean()), low, high, clear=False)
 
     def _open_faces(self) -> tuple[Faces, Float[np.ndarray, " f"]]:
         """The faces between boxes that are not outside, and how much of each is inside."""
@@ -98,18 +105,25 @@ class Cover:
         kept = np.all(shares > 0, axis=0)
         faces = Faces(*(getattr(all_faces, name)[kept] for name in ("below", "above", "axis", "lower", "upper")))
         opened = np.ones(len(faces.axis))
-        for f in np.flatnonzero(np.any(shares[:, kept] < 1, axis=0)):
+        clear = np.array([[self.known[int(n)].clear for n in side] for side in (faces.below, faces.above)])
+        unclear = np.flatnonzero(~np.all(clear.reshape(2, -1), axis=0))
+        if len(unclear):
             unit = midpoints(SAMPLES[self.domain.dim], self.domain.dim - 1)
-            opened[f] = float(np.mean(self.is_open(faces, int(f), face_points(faces, int(f), unit))))
+            points = np.concatenate([face_points(faces, f, unit) for f in unclear.tolist()])
+            found = self.is_open(faces, np.repeat(unclear, len(unit)), points)
+            opened[unclear] = found.reshape(len(unclear), -1).mean(axis=1)
         return faces, opened
 
-    def is_open(self, faces: Faces, face: int, points: Points) -> Mask:
-        """Whether points of a face are inside of the domain, seen from both of its sides."""
-        axis = int(faces.axis[face])
-        sides = [self.tree.box(int(node)) for node in (faces.below[face], faces.above[face])]
-        nudge = np.zeros(points.shape[1])
-        nudge[axis] = NUDGE * min(float(upper[axis] - lower[axis]) for lower, upper in sides)
-        return self.domain.contains(points - nudge) & self.domain.contains(points + nudge)
+    def is_open(self, faces: Faces, face: Int[np.ndarray, " n"], points: Points) -> Mask:
+        """Whether points of faces are inside of the domain, seen from both of their sides."""
+        axis, rows = faces.axis[face], np.arange(len(points))
+        widths = [np.subtract(*self.tree.corners(side[face])[::-1])[rows, axis] for side in (faces.below, faces.above)]
+        nudge = np.zeros_like(points)
+        nudge[rows, axis] = NUDGE * np.minimum(*widths)
+        # Where the parts of a union meet, their common boundary is inside: only its two sides tell. A slit may be
+        # narrower than the distance of these; the points themselves tell.
+        near = self.domain.level(points) >= -ON_BOUNDARY * self.domain.size
+        return near & self.domain.contains(points - nudge) & self.domain.contains(points + nudge)
 
     def _merged(self) -> dict[int, int]:
         """The leaf that each leaf is merged with, itself for most; leaves outside are missing."""

@@ -197,7 +197,7 @@ def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
     faces = cover.faces
 
     def is_open(unit: Float[np.ndarray, "n e"]) -> Mask:
-        return cover.is_open(faces, face, face_points(faces, face, unit))
+        return cover.is_open(faces, np.full(len(unit), face), face_points(faces, face, unit))
 
     if len(counts) != 1:
         unit = tensor_gauss(tuple(n + 2 for n in counts))

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import lapack, solve_triangular
 
+from pdofm._types import Vector
 from pdofm.errors import SolveError
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -28,6 +29,9 @@ Matrix = Float[np.ndarray, "_ _"]
 DEPENDENT = 1e-14
 """A column whose part that is independent of those before is below this fraction of it counts as dependent: its unknown
 is set to zero."""
+
+FREE, MOST_FREE = 1e-10, 8
+"""A column below this fraction may belong to a function that no row sees; so many columns are followed."""
 
 BLOCK = 64
 """Columns that LAPACK reflects at once."""
@@ -186,7 +190,8 @@ class BlockQR:
         self._merge_all()
         self._remains.clear()
         diagonals = [(np.abs(np.diagonal(n.triangle)), np.linalg.norm(n.triangle, axis=0)) for n in self._nodes]
-        self._dependent = [diagonal <= DEPENDENT * norms for diagonal, norms in diagonals]
+        self._ratios = [diagonal / np.where(norms > 0, norms, 1.0) for diagonal, norms in diagonals]
+        self._dependent = [ratio <= DEPENDENT for ratio in self._ratios]
         self.columns = sum(len(node.triangle) for node in self._nodes)
         self.rank = self.columns - sum(int(each.sum()) for each in self._dependent)
         self.condition = max(
@@ -196,7 +201,9 @@ class BlockQR:
             ),
             default=1.0,
         )
-        self.solution = self._substituted(self._tops)
+        for top, dependent in zip(self._tops, self._dependent, strict=True):
+            top[dependent] = 0.0
+        self.solution = self._substituted(self._tops, self._dependent)
         self._tops = []
 
     @property
@@ -217,8 +224,27 @@ class BlockQR:
             else:
                 top, rest = node.step.apply(np.concatenate([remains.pop(i) for i in node.inputs]))
             tops.append(top)
+            top[self._dependent[number]] = 0.0
             remains[number] = rest
-        return self._substituted(tops)
+        return self._substituted(tops, self._dependent)
+
+    def free(self) -> tuple[list[Matrix], Vector]:
+        """Vectors that rows hardly see: the unknowns of each leaf, a column per vector, and the norms of the residuals
+        that these leave. None come from within leaves that have neighbours."""
+        found = [
+            (float(self._ratios[i][j]), i, int(j))
+            for i, node in enumerate(self._nodes)
+            if not isinstance(node.at, int) or not node.kept
+            for j in np.flatnonzero(self._ratios[i] < FREE)
+        ]
+        chosen = sorted(found)[:MOST_FREE]
+        tops = [np.zeros((len(node.triangle), len(chosen))) for node in self._nodes]
+        fixed = [each.copy() for each in self._dependent]
+        for column, (_, i, j) in enumerate(chosen):
+            tops[i][j, column] = 1.0
+            fixed[i][j] = True
+        residuals = np.array([abs(float(self._nodes[i].triangle[j, j])) for _, i, j in chosen])
+        return self._substituted(tops, fixed), residuals
 
     def _width(self, links: Iterable[int]) -> int:
         return sum(self._sizes[link] for link in links)
@@ -287,17 +313,17 @@ class BlockQR:
         top, right = step.apply(np.concatenate([right for _, _, right in parts]))
         self._note(_Node(step, gone, kept, step.triangle, step.top, (a, b)), top, kept, step.rest, right)
 
-    def _substituted(self, tops: Sequence[Matrix]) -> list[Matrix]:
-        """Back-substitution, the last step first."""
+    def _substituted(self, tops: Sequence[Matrix], fixed: Sequence[np.ndarray]) -> list[Matrix]:
+        """Back-substitution, the last step first. Unknowns that are `fixed` have the values on the right side."""
         links: dict[int, Matrix] = {}
         found: list[Matrix] = [np.zeros((0, 0))] * self._leaves
-        for node, top, dependent in zip(reversed(self._nodes), reversed(tops), reversed(self._dependent), strict=True):
+        for node, top, given in zip(reversed(self._nodes), reversed(tops), reversed(fixed), strict=True):
             known = [links.get(link, np.zeros((self._sizes[link], top.shape[1]))) for link in node.kept]
             right = top - node.coupling @ np.concatenate(known) if known else np.array(top)
             triangle = node.triangle
-            if dependent.any():
-                triangle = np.where(dependent[:, None], np.eye(len(triangle)), triangle)
-                right[dependent] = 0.0
+            if given.any():
+                triangle = np.where(given[:, None], np.eye(len(triangle)), triangle)
+                right[given] = top[given]
             values = solve_triangular(triangle, right, check_finite=False) if len(triangle) else right
             if isinstance(node.at, int):
                 found[node.at] = values

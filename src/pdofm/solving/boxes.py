@@ -31,6 +31,10 @@ SURROUNDINGS = 1e-2
 QUADRATIC = 3.0
 """After a step of Newton's iteration that changes the solution by δ about (this · δ)² is still to come."""
 
+UNSEEN = 1e-11
+"""A function whose residuals are below this fraction of it, as errors of the unknowns, is one that the problem does not
+determine."""
+
 SHORTEST_STEP = 1 / 64
 """A step of Newton's iteration is halved down to this if it does not lower the residual."""
 
@@ -41,7 +45,8 @@ class BoxFit:
 
     `indicator` is per patch, relative to the size of the solution; `slopes` and `tails` say, per patch and axis, how
     fast the coefficients fall and how large the last ones are. `left` is what an iteration still lacks, relative to the
-    solution. `fresh` are the points at which the residual was looked at.
+    solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a function was found
+    that neither the equation nor the conditions see.
     """
 
     local: LocalProblem
@@ -55,6 +60,7 @@ class BoxFit:
     left: float
     steps: list[dict[str, float]]
     fresh: Placed
+    is_unique: bool
 
     @property
     def cover(self) -> Cover:
@@ -159,7 +165,19 @@ def _judged(
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)
-    return BoxFit(local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, fresh[0][1])
+    unique, inside = _is_unique(local, system, fresh[0][1], weights), fresh[0][1]
+    found = (local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, inside, unique)
+    return BoxFit(*found)
+
+
+def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np.ndarray) -> bool:
+    """Whether no function is known that solves the homogeneous problem. Vectors that rows hardly see may be polynomials
+    of a cut patch that are small in its inner part, which are not meant."""
+    vectors, residuals = system.free()
+    return all(
+        residual > UNSEEN * _size(local, local.coefficients([each[:, [i]] for each in vectors]), placed, weights)
+        for i, residual in enumerate(residuals)
+    )
 
 
 def _fresh(cover: Cover, seed: int) -> Placed:
