@@ -55,13 +55,15 @@ Iterate = tuple[Features, Float[np.ndarray, "_ _"]]
 
 @dataclass(frozen=True, eq=False)
 class LocalTerm:
-    """A term at points of the patches, linearised: Σ_α G_α ∂^α u = target, with `size` the amplitude S."""
+    """A term at points of the patches, linearised: Σ_α G_α ∂^α u = target. `left` is the left side of the function that
+    it is linearised at, which is zero in a linear problem."""
 
     term: Term
     placed: Placed
     which: tuple[Index, ...]
     coefficients: Float[np.ndarray, "n k a C"]
     target: Float[np.ndarray, "n k"]
+    left: Float[np.ndarray, "n k"]
 
     def amplitudes(self, rates: Float[np.ndarray, "P d"]) -> Float[np.ndarray, "n k C"]:
         """How much larger than each unknown the left side can be."""
@@ -131,7 +133,8 @@ class LocalProblem:
         sizes = np.abs(found.coefficients[: 1 if found.is_constant else None])
         used = np.flatnonzero(np.any(sizes > 0, axis=(0, 1, 3)))
         which = tuple(found.indices[i] for i in used)
-        return LocalTerm(term, placed, which, found.coefficients[:, :, used], target)
+        left = np.broadcast_to(found.left, target.shape)
+        return LocalTerm(term, placed, which, found.coefficients[:, :, used], target, left)
 
     def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
@@ -152,6 +155,17 @@ class LocalProblem:
         """What makes a residual of a term an error of the unknowns."""
         sizes = np.sum(term.amplitudes(self.rates) / weights[term.placed.patch][:, None], axis=2)
         return 1 / np.where(sizes > 0, sizes, 1.0)
+
+    def row_scales(
+        self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"]
+    ) -> list[Float[np.ndarray, "_ _"]]:
+        """What the rows of terms are multiplied by."""
+        return [
+            term.term.weight
+            * self.scales(term, weights)
+            * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
+            for term in terms
+        ]
 
     @cached_property
     def shares(self) -> Float[np.ndarray, "P d"]:
@@ -185,12 +199,7 @@ class LocalProblem:
         weights = self.weights(terms[0])
         count = len(self.patches)
         at = [by_patch(term.placed.patch, count) for term in terms]
-        row_weights = [
-            term.term.weight
-            * self.scales(term, weights)
-            * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
-            for term in terms
-        ]
+        row_weights = self.row_scales(terms, weights)
         around: list[list[int]] = [[] for _ in range(count)]
         for number, seam in enumerate(self.seams):
             for side in {seam.first, seam.second}:

@@ -166,8 +166,9 @@ def _rebuild(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
         features = object.__new__(family)
         for name in declared:
             object.__setattr__(features, name, _rebuild(tree["fields"][name], arrays))
-        if hasattr(family, "__check_init__"):
-            features.__check_init__()
+        check = getattr(features, "__check_init__", None)
+        if check is not None:
+            check()
         return features
     if "tuple" in tree:
         return tuple(_rebuild(item, arrays) for item in tree["tuple"])

@@ -101,7 +101,7 @@ class _LeafStep:
     def _extended(self, matrix: Matrix) -> Matrix:
         """A copy, which LAPACK may overwrite, with rows of zeros if there are fewer rows than unknowns."""
         found = np.zeros((max(self._rows, self.columns), matrix.shape[1]), order="F")
-        found[: self._rows] = matrix
+        found[: len(matrix)] = matrix
         return found
 
     @property
@@ -205,7 +205,8 @@ class BlockQR:
         return sum(node.triangle.nbytes + node.coupling.nbytes for node in self._nodes)
 
     def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
-        """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf."""
+        """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf. Zeros at the end
+        of a right side may be left out."""
         if not self._keep:
             raise SolveError(
                 "The reflections were not kept. Make BlockQR(…, keep=True) to solve for other right sides."
