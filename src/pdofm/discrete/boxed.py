@@ -196,26 +196,22 @@ class BoxDiscretisation:
         return [self._block(term) for term in terms], BoxSystem(self.local, terms, self.weights)
 
 
-def undetermined(
-    local: LocalProblem, terms: Sequence[LocalTerm], system: BoxSystem, factored: BoxFactorization
-) -> float:
-    """The part of a random polynomial that the equation and the conditions do not see, as a fraction of its size: what
-    is lost when it is recovered from its own data."""
-    whole = _random_polynomial(local)
-    found = factored.solve(system.A @ whole.reshape(-1, 1)).reshape(whole.shape)
-    points, patch = terms[0].placed.points, terms[0].placed.patch
-    which = [(0,) * points.shape[1]]
-    values, rest = (local.patches.expand_all(patch, points, which, each)[0] for each in (whole, whole - found))
-    return float(np.max(relative_sizes(rest, values, vanishing=0.0)))
+def undetermined(local: LocalProblem, qr: BlockQR, probe: Coefficients, placed: Placed) -> float:
+    """The part of a function that the equation and the conditions do not see, as a fraction of its size at points: what
+    is lost when it is recovered from its own data, the second column of the solution."""
+    which, lost = [(0,) * placed.points.shape[1]], probe - local.coefficients(qr.solution, 1)
+    whole, rest = (local.patches.expand_all(placed.patch, placed.points, which, each)[0] for each in (probe, lost))
+    return float(np.max(relative_sizes(rest, whole, vanishing=0.0)))
 
 
-def _random_polynomial(local: LocalProblem) -> Coefficients:
+def random_polynomial(problem: Problem, cover: Cover) -> Coefficients:
     """The coefficients in all patches of a product of random polynomials of one coordinate, one for each component;
     constant along axes that are periodic."""
-    rng, patches, domain = np.random.default_rng(0), local.patches, local.problem.domain
+    rng, patches, domain = np.random.default_rng(0), cover.patches, problem.domain
     degrees = np.minimum(patches.degrees.min(axis=0), PROBE_DEGREE)
-    degrees[[each.axis for each in local.problem.stated if isinstance(each, Periodic)]] = 0
-    draws = [[rng.standard_normal(k + 1) for k in degrees] for _ in range(local.components)]
+    degrees[[each.axis for each in problem.stated if isinstance(each, Periodic)]] = 0
+    components = problem.layout.components
+    draws = [[rng.standard_normal(k + 1) for k in degrees] for _ in range(components)]
     center, half = (domain.lower + domain.upper) / 2, (domain.upper - domain.lower) / 2
     nodes, found = np.polynomial.chebyshev.chebpts1(PROBE_DEGREE + 1), []
     for patch in range(len(patches)):
@@ -229,5 +225,5 @@ def _random_polynomial(local: LocalProblem) -> Coefficients:
                 short = np.polynomial.chebyshev.chebfit(nodes, values, len(along) - 1)
                 product = np.multiply.outer(product, np.pad(short, (0, int(shape[axis]) - len(along))))
             found.append(product.reshape(-1))
-    columns = [np.concatenate(found[c :: local.components]) for c in range(local.components)]
+    columns = [np.concatenate(found[c::components]) for c in range(components)]
     return np.stack(columns, axis=1)

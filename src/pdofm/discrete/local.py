@@ -190,12 +190,12 @@ class LocalProblem:
         rate, weight = self.rates[sides, seam.axis].max(), weights[sides].max(axis=0)
         return np.array([weight[c] / rate**j for c, j in self.seam_rows(seam)])
 
-    def system(self, terms: Sequence[LocalTerm], *, keep: bool = False) -> BlockQR:
-        """Eliminate all patches."""
+    def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
+        """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
         sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
-        return BlockQR(self._leaves(terms), sizes, keep=keep)
+        return BlockQR(self._leaves(terms, probe), sizes, keep=keep)
 
-    def _leaves(self, terms: Sequence[LocalTerm]) -> Iterator[Leaf]:
+    def _leaves(self, terms: Sequence[LocalTerm], probe: Coefficients | None) -> Iterator[Leaf]:
         weights = self.weights(terms[0])
         count = len(self.patches)
         at = [by_patch(term.placed.patch, count) for term in terms]
@@ -212,14 +212,16 @@ class LocalProblem:
                     continue
                 parts.append(self._rows(term, patch, here, scale[here]))
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
+            seen = [part @ probe[self.patches.of(patch)].T.reshape(-1) for part in parts if probe is not None]
             links, own = self._links(patch, around[patch], weights)
-            columns = int(self.patches.sizes[patch]) * self.components
+            size = int(self.patches.sizes[patch]) * self.components
             if not self.cover.whole[patch]:
                 largest = max((float(np.abs(part).max()) for part in parts), default=1.0)
-                own.append(REGULAR * largest * np.eye(columns))
+                own.append(REGULAR * largest * np.eye(size))
             parts += own
-            rights += [np.zeros(len(each)) for each in own]
-            yield Leaf(np.concatenate(parts), np.concatenate(rights)[:, None], links)
+            nothing = [np.zeros(len(each)) for each in own]
+            columns = [np.concatenate([*each, *nothing]) for each in (rights, seen) if each]
+            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links)
 
     def _rows(
         self, term: LocalTerm, patch: int, here: Int[np.ndarray, " n"], scale: Float[np.ndarray, "n k"]
@@ -291,9 +293,9 @@ class LocalProblem:
             found[row * n : (row + 1) * n, c * m : (c + 1) * m] = factor * jets[self.seam_derivative(seam.axis, j)]
         return found
 
-    def coefficients(self, solution: Sequence[np.ndarray]) -> Coefficients:
+    def coefficients(self, solution: Sequence[np.ndarray], column: int = 0) -> Coefficients:
         """The coefficients of the features from the unknowns of each patch."""
-        return np.concatenate([each[:, 0].reshape(self.components, -1).T for each in solution])
+        return np.concatenate([each[:, column].reshape(self.components, -1).T for each in solution])
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

@@ -88,21 +88,22 @@ def fit_boxes(
     most_steps: int,
     seed: int,
     *,
-    keep: bool = False,
+    probe: Coefficients | None = None,
 ) -> BoxFit:
     """Solve in the patches of a cover; a nonlinear problem by Newton's iteration from `start` until it
-    has converged to `rtol`, or for `most_steps`. With `keep` the system can be solved for other right sides."""
+    has converged to `rtol`, or for `most_steps`. A second column of the solution of the
+    last system belongs to the data of the function `probe`."""
     local = LocalProblem(problem, cover)
     places = local.places()
     if is_linear(problem):
         terms = [local.linearised(*each, None) for each in places]
-        system = local.system(terms, keep=keep)
+        system = local.system(terms, probe=probe)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
-        system = local.system(terms, keep=keep)
+        system = local.system(terms, probe=probe)
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Coefficients, Key, Matrix, Points
-from pdofm.discrete.boxed import BoxDiscretisation, BoxFactorization, BoxSystem, cover_of
+from pdofm.discrete.boxed import BoxDiscretisation, BoxFactorization, BoxSystem, cover_of, random_polynomial
 from pdofm.discrete.boxed import undetermined as undetermined_in_boxes
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block
@@ -260,7 +260,9 @@ def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> So
         discretisation = BoxDiscretisation(problem, local, terms, int(generator(key).integers(2**31)))
         system = discretisation.fitted()
     with clock("factor"):
-        factorization = BoxFactorization(local, terms, system, local.system(terms, keep=True))
+        probe = random_polynomial(problem, local.cover)
+        qr = local.system(terms, keep=True, probe=probe)
+        factorization = BoxFactorization(local, terms, system, qr)
     stats = FactorStats(
         rows=len(system.scales),
         features=discretisation.features.size,
@@ -268,7 +270,7 @@ def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> So
         rank=factorization.rank,
         condition=factorization.condition,
         seconds=clock.seconds,
-        undetermined=undetermined_in_boxes(local, terms, system, factorization),
+        undetermined=undetermined_in_boxes(local, qr, probe, terms[0].placed),
     )
     verdict = judge(Evidence(undetermined=stats.undetermined, features=stats.features))
     return Solver(discretisation, system, factorization, stats, verdict)

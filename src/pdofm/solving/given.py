@@ -3,7 +3,7 @@
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.discrete.boxed import BoxFactorization, BoxSystem, cover_of, undetermined
+from pdofm.discrete.boxed import cover_of, random_polynomial, undetermined
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
 from pdofm.features import BoxPolynomials
@@ -59,16 +59,15 @@ def fit_given(
     steps = {"rtol": newton.tol, "most_steps": newton.max_steps}
     with clock("points"):
         cover = cover_of(problem.domain, features)
+        probe = random_polynomial(problem, cover)
         start = _start(newton, cover.features, problem.layout.components)
     with clock("coarse"):
         coarse = fit_boxes(problem, cover_of(problem.domain, features, FEWER), start, seed=seed, **steps)
     with clock("solve"):
-        fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, keep=True, **steps)
+        fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, **steps)
     with clock("estimate"):
-        free = _undetermined(fine)
-        # In an iteration the last system belongs to the function before the last step: it sees less of a function.
-        unseen = 0.0 if nonlinear else free
-        error = max(_estimate(coarse, fine), unseen if free <= NOT_UNIQUE else 1.0)
+        free = undetermined(fine.local, fine.system, probe, fine.fresh)
+        error = max(_estimate(coarse, fine), free if free <= NOT_UNIQUE else 1.0)
     iteration = _ended(fine, newton) if nonlinear else None
     evidence = Evidence(tol=tol, iteration=iteration, estimate=error, undetermined=free, features=features.size)
     finer = None if free > NOT_UNIQUE else "use smaller boxes or higher degrees, or solve(problem, tol=…)"
@@ -109,14 +108,6 @@ def _estimate(coarse: BoxFit, fine: BoxFit) -> float:
         return np.inf
     factor = distance(coarse, fine, []) / before if before > 0 else 0.0
     return max(SAFETY * max(factor, LEAST_FACTOR) * after, fine.left)
-
-
-def _undetermined(found: BoxFit) -> float:
-    """The part of a random function that the linearised problem does not see."""
-    local = found.local
-    terms = [local.linearised(*each, found.iterate) for each in local.places()]
-    system = BoxSystem(local, terms, local.weights(terms[0]))
-    return undetermined(local, terms, system, BoxFactorization(local, terms, system, found.system))
 
 
 def _ended(found: BoxFit, newton: Newton) -> Verdict:
