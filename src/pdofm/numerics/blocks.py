@@ -115,7 +115,7 @@ class _LeafStep:
 
     def apply(self, own: Matrix, links: int) -> tuple[Matrix, Matrix]:
         """What belongs to the eliminated unknowns, and to the rows that remain, of a right side."""
-        top = self._first.apply(self._extended(own))[: self.columns]
+        top = self._first.apply(self._extended(own))[: self.columns].copy(order="F")
         bottom = np.zeros((links, own.shape[1]))
         return (top, bottom) if self._second is None else self._second.apply(top, bottom)
 
@@ -127,7 +127,8 @@ class _MergeStep:
         self.columns = columns
         self._first = _Reflections(front[:, :columns])
         rest = self._first.apply(front[:, columns:])
-        self.top, rest = rest[:columns], rest[columns:]
+        # Copies: a view would keep all of it in memory.
+        self.top, rest = rest[:columns].copy(order="F"), rest[columns:].copy(order="F")
         if rest.shape[1] == 0:
             rest = rest[:0]  # the residual that nothing can remove
         self._second = _Reflections(rest) if len(rest) > COMPRESSED * rest.shape[1] else None
