@@ -340,7 +340,7 @@ def test_a_problem_whose_process_fails_is_a_row_of_the_table(monkeypatch):
 def test_growth_is_reported_with_its_exponents(monkeypatch):
     """Solves are played: they hold a matrix of points x features, and the k-th of a kind takes 2^(2.5 k) seconds."""
 
-    def solve(problem, features, *, points, **options):
+    def solve(problem, features, *, points=1, **options):
         return SimpleNamespace(coefficients=np.ones((points, features.size)))
 
     monkeypatch.setattr(pf, "solve", solve)
@@ -355,4 +355,5 @@ def test_growth_is_reported_with_its_exponents(monkeypatch):
     assert memory.unit == "MiB"
     assert "features m, 4000 points: 100 to 800, memory grows with exponent 1.00" in found
     assert "dimensions d, 300 features: 1 to 4, memory grows with exponent 0.00" in found
+    assert "unknowns N in boxes: 8100 to 202500, memory grows with exponent 1.00" in found
     assert (peak.value, peak.reference) == (7.0, 8 * 1000 * growth.FEATURES / 2**20)

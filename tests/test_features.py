@@ -100,6 +100,9 @@ FEATURES: dict[str, Build] = {
         center=(domain.lower[0] + domain.upper[0]) / 2,
         width=0.2 * (domain.upper[0] - domain.lower[0]),
     ),
+    "boxes": lambda domain, size, key: pf.BoxPolynomials.grid(
+        domain, halves(domain), (size // 2 - 1,) if domain.dim == 1 else (size // 4 - 1, *(1,) * (domain.dim - 1))
+    ),
     "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
     "concatenate": lambda domain, size, key: pf.Concatenate(
@@ -113,7 +116,7 @@ FEATURES: dict[str, Build] = {
     "hard-polynomials": lambda domain, size, key: pf.HardDirichlet(pf.Chebyshev(domain, size), domain),
 }
 FIXED = {"chebyshev", "chebyshev-tensor", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
-    *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner"),
+    *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner", "boxes"),
 }
 NOT_DENSE = {
     "network-xavier": "odd about the centre",

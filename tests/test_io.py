@@ -180,9 +180,11 @@ def test_a_family_of_the_users_own_does_not_pass_for_one_of_the_package_by_its_n
 # ---- files that are not what they should be
 
 
-def rewritten(path: Path, change: Callable[[dict[str, str], dict[str, np.ndarray]], None]) -> None:
+def rewritten(
+    path: Path, change: Callable[[dict[str, str], dict[str, np.ndarray]], None], family: str = "random"
+) -> None:
     """A saved file with its header or its arrays changed."""
-    pf.save(path, made("random"))
+    pf.save(path, made(family))
     header = header_of(path)
     with safe_open(path, framework="numpy") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
@@ -196,6 +198,11 @@ def replace_in_tree(old: str, new: str) -> Callable[[dict[str, str], dict[str, n
         header["tree"] = header["tree"].replace(old, new)
 
     return change
+
+
+def in_boxes(path: Path, **changed: np.ndarray) -> None:
+    """A saved file of two boxes with some arrays replaced."""
+    rewritten(path, lambda header, arrays: arrays.update(changed), "boxes")
 
 
 def truncate(path: Path, fraction: float) -> None:
@@ -276,6 +283,30 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "wrong shape": (
         lambda path: rewritten(path, lambda header, arrays: arrays.update(bias=np.ones(7))),
         r"does not describe features of this package",
+    ),
+    "boxes that contain themselves": (
+        lambda path: in_boxes(path, children=np.array([[0, 1], [-1, -1], [-1, -1]])),
+        r"does not describe features of this package: .*do not form a tree",
+    ),
+    "boxes beyond the last": (
+        lambda path: in_boxes(path, children=np.array([[1, 9], [-1, -1], [-1, -1]])),
+        r"does not describe features of this package: .*do not form a tree",
+    ),
+    "boxes without polynomials": (
+        lambda path: in_boxes(path, owners=np.array([-1, 0, 2])),
+        r"does not describe features of this package: .*leaves without polynomials",
+    ),
+    "boxes of no size": (
+        lambda path: in_boxes(path, patch_upper=np.array([[-1.0, 3.0], [1.0, 3.0]])),
+        r"does not describe features of this package: .*boxes without an interior",
+    ),
+    "boxes of other shapes": (
+        lambda path: in_boxes(path, cut=np.zeros(2)),
+        r"does not describe features of this package: .*do not fit together",
+    ),
+    "boxes of a huge degree": (
+        lambda path: rewritten(path, replace_in_tree('"value": 5', '"value": 99999999'), "boxes"),
+        r"does not describe features of this package: .*at most 1048576 products; got \(99999999, 1\)",
     ),
 }
 

@@ -29,6 +29,7 @@ TIED = {
         pf.StretchedPolynomials(BOX, degree=3, direction=[1, 0], center=1.0, width=0.1),
         r"its layer\. Make them",
     ),
+    "boxes": (pf.BoxPolynomials.grid(BOX, 2, 3), r"a tree of boxes\. Solve on the other domain"),
     "concatenated": (
         pf.Concatenate(pf.Chebyshev(BOX, degree=2), pf.RandomFeatures(BOX, 3)),
         r"its boxes\. Move its parts with on\(\)",

@@ -14,6 +14,7 @@ from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_d
 from pdofm.discrete.defaults import default_features  # noqa: E402
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Part, Polygon, Shell, SpaceTime  # noqa: E402
 from pdofm.features import (  # noqa: E402
+    BoxPolynomials,
     Chebyshev,
     Concatenate,
     CornerFunctions,
@@ -48,6 +49,7 @@ __all__ = [
     "Annulus",
     "Ball",
     "Box",
+    "BoxPolynomials",
     "Chebyshev",
     "Concatenate",
     "Condition",

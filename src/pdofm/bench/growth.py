@@ -19,6 +19,13 @@ _SQUARE = pf.Box([-1, -1], [1, 1])
 MANY_ROWS, FEATURES = 1_000_000, 500
 """Points and features of the process whose peak memory is measured: its matrix takes 4 GB."""
 
+BOX_UNKNOWNS = 81
+"""Unknowns in each box of the square: polynomials of degree 8 along each axis."""
+
+BOXES = (10, 20, 35, 50)
+"""Boxes along each side of the square, 200 000 unknowns for the most. Nested dissection needs N^1.5 operations, of
+which N is the part within boxes, and N log N memory."""
+
 
 def bench_growth() -> list[Row]:
     """Complete solves of increasing size, after a first one; the largest is compared with the smallest.
@@ -38,6 +45,7 @@ def bench_growth() -> list[Row]:
         *_growth("polynomials m, 4000 points", features, lambda m: _solve(pf.Chebyshev(_SQUARE, m), points=4000)),
         *_growth("dimensions d, 300 features", dimensions, _in_dimensions),
         *_growth("subdomains, 512 features", subdomains, lambda s: _solve(_partition(s), points=4000)),
+        *_growth("unknowns N in boxes", [BOX_UNKNOWNS * n**2 for n in BOXES], _in_boxes),
         _peak_of_many_rows(),
     ]
 
@@ -90,6 +98,13 @@ def _in_dimensions(dim: int) -> Callable[[], Any]:
 def _partition(subdomains: int) -> pf.Features:
     each, side = 512 // subdomains, math.isqrt(subdomains)
     return pf.PartitionOfUnity(lambda box, key: pf.RandomFeatures(box, each, key=key), _SQUARE, (side, side))
+
+
+def _in_boxes(unknowns: int) -> Callable[[], Any]:
+    """A solve in equal boxes of the square, with so many unknowns altogether."""
+    boxes, problem = math.isqrt(unknowns // BOX_UNKNOWNS), _poisson(_SQUARE)
+    features = pf.BoxPolynomials.grid(_SQUARE, boxes, math.isqrt(BOX_UNKNOWNS) - 1)
+    return lambda: pf.solve(problem, features, tol=math.inf).coefficients
 
 
 def _peak_of_many_rows() -> Row:

@@ -52,6 +52,11 @@ class Discretisation:
         inside, around = max(interior, 64), max(self.boundary_points // 4, 16)
         return collocate(self.problem, inside, around, features=self.features, sampling="random", key=self.seed)
 
+    def held_out_system(self, interior: int) -> tuple[list[Block], System]:
+        """The terms at other points than the fitted ones, with the system there at the zero function."""
+        blocks = self.other_points(interior)
+        return blocks, self.system(self.zero(), blocks, fold=False)
+
     def system(
         self,
         coefficients: Coefficients,

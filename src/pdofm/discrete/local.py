@@ -55,13 +55,15 @@ Iterate = tuple[Features, Float[np.ndarray, "_ _"]]
 
 @dataclass(frozen=True, eq=False)
 class LocalTerm:
-    """A term at points of the patches, linearised: Σ_α G_α ∂^α u = target, with `size` the amplitude S."""
+    """A term at points of the patches, linearised: Σ_α G_α ∂^α u = target. `left` is the left side of the function that
+    it is linearised at, which is zero in a linear problem."""
 
     term: Term
     placed: Placed
     which: tuple[Index, ...]
     coefficients: Float[np.ndarray, "n k a C"]
     target: Float[np.ndarray, "n k"]
+    left: Float[np.ndarray, "n k"]
 
     def amplitudes(self, rates: Float[np.ndarray, "P d"]) -> Float[np.ndarray, "n k C"]:
         """How much larger than each unknown the left side can be."""
@@ -131,7 +133,8 @@ class LocalProblem:
         sizes = np.abs(found.coefficients[: 1 if found.is_constant else None])
         used = np.flatnonzero(np.any(sizes > 0, axis=(0, 1, 3)))
         which = tuple(found.indices[i] for i in used)
-        return LocalTerm(term, placed, which, found.coefficients[:, :, used], target)
+        left = np.broadcast_to(found.left, target.shape)
+        return LocalTerm(term, placed, which, found.coefficients[:, :, used], target, left)
 
     def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
@@ -152,6 +155,17 @@ class LocalProblem:
         """What makes a residual of a term an error of the unknowns."""
         sizes = np.sum(term.amplitudes(self.rates) / weights[term.placed.patch][:, None], axis=2)
         return 1 / np.where(sizes > 0, sizes, 1.0)
+
+    def row_scales(
+        self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"]
+    ) -> list[Float[np.ndarray, "_ _"]]:
+        """What the rows of terms are multiplied by."""
+        return [
+            term.term.weight
+            * self.scales(term, weights)
+            * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
+            for term in terms
+        ]
 
     @cached_property
     def shares(self) -> Float[np.ndarray, "P d"]:
@@ -176,21 +190,16 @@ class LocalProblem:
         rate, weight = self.rates[sides, seam.axis].max(), weights[sides].max(axis=0)
         return np.array([weight[c] / rate**j for c, j in self.seam_rows(seam)])
 
-    def system(self, terms: Sequence[LocalTerm], *, keep: bool = False) -> BlockQR:
-        """Eliminate all patches."""
+    def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
+        """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
         sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
-        return BlockQR(self._leaves(terms), sizes, keep=keep)
+        return BlockQR(self._leaves(terms, probe), sizes, keep=keep)
 
-    def _leaves(self, terms: Sequence[LocalTerm]) -> Iterator[Leaf]:
+    def _leaves(self, terms: Sequence[LocalTerm], probe: Coefficients | None) -> Iterator[Leaf]:
         weights = self.weights(terms[0])
         count = len(self.patches)
         at = [by_patch(term.placed.patch, count) for term in terms]
-        row_weights = [
-            term.term.weight
-            * self.scales(term, weights)
-            * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
-            for term in terms
-        ]
+        row_weights = self.row_scales(terms, weights)
         around: list[list[int]] = [[] for _ in range(count)]
         for number, seam in enumerate(self.seams):
             for side in {seam.first, seam.second}:
@@ -203,14 +212,16 @@ class LocalProblem:
                     continue
                 parts.append(self._rows(term, patch, here, scale[here]))
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
+            seen = [part @ probe[self.patches.of(patch)].T.reshape(-1) for part in parts if probe is not None]
             links, own = self._links(patch, around[patch], weights)
-            columns = int(self.patches.sizes[patch]) * self.components
+            size = int(self.patches.sizes[patch]) * self.components
             if not self.cover.whole[patch]:
                 largest = max((float(np.abs(part).max()) for part in parts), default=1.0)
-                own.append(REGULAR * largest * np.eye(columns))
+                own.append(REGULAR * largest * np.eye(size))
             parts += own
-            rights += [np.zeros(len(each)) for each in own]
-            yield Leaf(np.concatenate(parts), np.concatenate(rights)[:, None], links)
+            nothing = [np.zeros(len(each)) for each in own]
+            columns = [np.concatenate([*each, *nothing]) for each in (rights, seen) if each]
+            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links)
 
     def _rows(
         self, term: LocalTerm, patch: int, here: Int[np.ndarray, " n"], scale: Float[np.ndarray, "n k"]
@@ -282,9 +293,9 @@ class LocalProblem:
             found[row * n : (row + 1) * n, c * m : (c + 1) * m] = factor * jets[self.seam_derivative(seam.axis, j)]
         return found
 
-    def coefficients(self, solution: Sequence[np.ndarray]) -> Coefficients:
+    def coefficients(self, solution: Sequence[np.ndarray], column: int = 0) -> Coefficients:
         """The coefficients of the features from the unknowns of each patch."""
-        return np.concatenate([each[:, 0].reshape(self.components, -1).T for each in solution])
+        return np.concatenate([each[:, column].reshape(self.components, -1).T for each in solution])
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

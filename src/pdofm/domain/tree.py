@@ -35,6 +35,22 @@ class BoxTree:
         self._upper = [finite_vector(upper, "upper corner of a tree")]
         self._axis, self._cut, self._children = [-1], [0.0], [(-1, -1)]
 
+    @classmethod
+    def of(cls, lower: Numbers, upper: Numbers, arrays: "TreeArrays") -> "BoxTree":
+        """The tree with these cuts, in which a node comes before those that it is cut into."""
+        tree = cls(lower, upper)
+        count = len(arrays.axis)
+        tree._lower, tree._upper = tree._lower * count, tree._upper * count
+        tree._axis, tree._cut = arrays.axis.tolist(), arrays.cut.tolist()
+        tree._children = [(first, second) for first, second in arrays.children.tolist()]
+        for node in np.flatnonzero(arrays.axis >= 0).tolist():
+            (first, second), axis = tree._children[node], tree._axis[node]
+            below, above = np.array(tree._upper[node]), np.array(tree._lower[node])
+            below[axis] = above[axis] = tree._cut[node]
+            tree._lower[first], tree._upper[first] = tree._lower[node], below
+            tree._lower[second], tree._upper[second] = above, tree._upper[node]
+        return tree
+
     @property
     def leaves(self) -> Int[np.ndarray, " n"]:
         """The nodes that are not cut."""

@@ -1,6 +1,7 @@
 """Families of features, wrappers around them, and files."""
 
 from pdofm.features.base import Features, check_count, polynomial_degree
+from pdofm.features.boxes import BoxPolynomials
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.io import load, save
@@ -13,6 +14,7 @@ from pdofm.features.transnet import TransNet
 
 __all__ = [
     "OVERLAP",
+    "BoxPolynomials",
     "Chebyshev",
     "Concatenate",
     "CornerFunctions",

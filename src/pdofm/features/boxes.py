@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,13 +14,18 @@ from jaxtyping import Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
-from pdofm.domain.tree import TreeArrays
-from pdofm.features.base import Corner, Jets, Unmapped
+from pdofm.domain.tree import BoxTree, TreeArrays
+from pdofm.errors import FeaturesError
+from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.spectral import contracted, products, table, tables
 from pdofm.numerics.batches import slices
 
 MANY_POINTS = 64
 """With more points than this in each patch, functions are evaluated patch by patch."""
+
+MOST_POLYNOMIALS = 2**20
+"""Products of polynomials in one box, at most."""
 
 CHUNK_BYTES = 2**22
 """Size of the coefficients that are copied to points at once."""
@@ -138,6 +145,9 @@ def grouped(numbers: Int[np.ndarray, " n"]) -> Iterator[tuple[int, Int[np.ndarra
 class BoxPolynomials(Unmapped):
     """Products of Chebyshev polynomials in boxes, up to a degree per axis and box; zero outside of their own box.
 
+    ``solve(problem, tol=…)`` finds such boxes, and `BoxPolynomials.grid` makes equal ones. A function of this space may
+    jump between boxes: solving adds that the solution and its derivatives do not.
+
     Args:
         lower, upper: the box that the tree divides.
         tree: its cuts.
@@ -155,13 +165,59 @@ class BoxPolynomials(Unmapped):
     owners: Int[np.ndarray, " n"]
     patch_lower: Float[np.ndarray, "P d"]
     patch_upper: Float[np.ndarray, "P d"]
-    degrees: Int[np.ndarray, "P d"]
+    patch_degrees: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     def __init__(self, lower: Vector, upper: Vector, tree: TreeArrays, owners: Int[np.ndarray, " n"], patches: Patches):
         self.lower, self.upper = lower, upper
         self.axis, self.cut, self.children = tree.axis, tree.cut, tree.children
         self.owners = owners
-        self.patch_lower, self.patch_upper, self.degrees = patches.lower, patches.upper, patches.degrees
+        self.patch_lower, self.patch_upper = patches.lower, patches.upper
+        self.patch_degrees = tuple(map(tuple, patches.degrees.tolist()))
+
+    def __check_init__(self) -> None:
+        """Refuse what is not a tree of boxes; a file may hold anything."""
+        nodes, dim, count = len(self.axis), len(self.lower), len(self.patch_degrees)
+        shapes = [a.shape for a in (self.cut, self.owners, self.children, self.patch_lower, self.patch_upper)]
+        if nodes == 0 or shapes != [(nodes,), (nodes,), (nodes, 2), (count, dim), (count, dim)]:
+            raise FeaturesError("The arrays of a tree of boxes have shapes that do not fit together.")
+        inner = self.axis >= 0
+        # A node comes before those that it is cut into, so that every path ends in a leaf.
+        after = np.arange(nodes)[inner, None] < self.children[inner]
+        if not (np.all(self.axis < dim) and np.all(after) and np.all(self.children[inner] < nodes)):
+            raise FeaturesError("The cuts of a tree of boxes do not form a tree.")
+        owners = self.owners[~inner]
+        if not (np.all(owners >= 0) and np.all(owners < count) and np.all(self.patch_lower < self.patch_upper)):
+            raise FeaturesError("A tree of boxes has leaves without polynomials, or boxes without an interior.")
+        for each in self.patch_degrees:
+            if len(each) != dim or min(each) < 0 or math.prod(k + 1 for k in each) > MOST_POLYNOMIALS:
+                raise FeaturesError(
+                    f"Polynomials in a box have a degree for each of {dim} axes, at least 0 and at most "
+                    f"{MOST_POLYNOMIALS} products; got {each}."
+                )
+
+    @classmethod
+    def grid(cls, domain: HasBox, boxes: int | Sequence[int], degree: int | Sequence[int]) -> "BoxPolynomials":
+        """Equal boxes, so many along each axis of the box of a domain, with polynomials of one degree (per axis)."""
+        lower, upper = box_of(domain)
+        tree = BoxTree(lower, upper)
+        for axis, count in enumerate(_per_axis("boxes", boxes, len(lower), least=1)):
+            for node in tree.leaves.tolist():
+                _divide(tree, node, axis, count)
+        leaves = tree.leaves
+        arrays, owners = tree.arrays(), np.full(len(tree.arrays().axis), -1)
+        owners[leaves] = np.arange(len(leaves))
+        degrees = np.tile(_per_axis("degree", degree, len(lower), least=0), (len(leaves), 1))
+        return cls(lower, upper, arrays, owners, Patches(*tree.corners(leaves), degrees))
+
+    @property
+    def degrees(self) -> Int[np.ndarray, "P d"]:
+        """The degrees of the polynomials of each patch along each axis."""
+        return np.array(self.patch_degrees, dtype=np.int64).reshape(len(self.patch_degrees), -1)
+
+    @property
+    def tree(self) -> TreeArrays:
+        """The cuts."""
+        return TreeArrays(self.axis, self.cut, self.children)
 
     @property
     def patches(self) -> Patches:
@@ -170,15 +226,15 @@ class BoxPolynomials(Unmapped):
 
     @property
     def size(self) -> int:
-        return int(np.sum(np.prod(self.degrees + 1, axis=1)))
+        return sum(math.prod(k + 1 for k in each) for each in self.patch_degrees)
 
     @property
     def most_at_a_point(self) -> int:
-        return int(np.max(np.prod(self.degrees + 1, axis=1)))
+        return max(math.prod(k + 1 for k in each) for each in self.patch_degrees)
 
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
-        return self.owners[TreeArrays(self.axis, self.cut, self.children).locate(points, toward)]
+        return self.owners[self.tree.locate(points, toward)]
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         patches, found = self.patches, np.zeros((len(which), self.size, len(points)))
@@ -193,32 +249,39 @@ class BoxPolynomials(Unmapped):
 
     def __call__(self, x: Point) -> FeatureValues:
         """All features at one point, by differentiable operations: for the few uses that need them all."""
-        node = jnp.zeros((), dtype=int)
-        axis, cut, children = (jnp.asarray(a) for a in (self.axis, self.cut, self.children))
-        for _ in range(_depth(self.axis, self.children)):
-            beyond = (x[jnp.maximum(axis[node], 0)] >= cut[node]).astype(int)
-            node = jnp.where(axis[node] >= 0, children[node, beyond], node)
-        here = jnp.asarray(self.owners)[node]
+        axis, cut, children, owners = (jnp.asarray(a) for a in (self.axis, self.cut, self.children, self.owners))
+        at = jax.lax.stop_gradient(x)
+
+        def descend(node: Array) -> Array:
+            return children[node, (at[axis[node]] >= cut[node]).astype(int)]
+
+        here = owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, jnp.zeros((), dtype=int))]
         lower, upper = jnp.asarray(self.patch_lower)[here], jnp.asarray(self.patch_upper)[here]
-        y = (2 * x - lower - upper) / (upper - lower)
-        highest = int(self.degrees.max())
+        y = (x - (lower + upper) / 2) * (2 / (upper - lower))
         columns = [jnp.ones_like(y), y]
-        while len(columns) <= highest:
+        while len(columns) <= max(map(max, self.patch_degrees)):
             columns.append(2 * y * columns[-1] - columns[-2])
         table = jnp.stack(columns)
-        found: Array | None = None
-        for patch, degrees in enumerate(self.degrees):
-            indices = tensor_indices(tuple(degrees.tolist()))
-            values = math.prod(table[indices[:, i], i] for i in range(self.dim))
-            values = jnp.where(here == patch, values, 0.0)
-            found = values if found is None else jnp.concatenate([found, values])
-        assert found is not None
-        return found
+        indices = np.concatenate([tensor_indices(degrees) for degrees in self.patch_degrees])
+        values = math.prod(table[indices[:, i], i] for i in range(self.dim))
+        owner = np.repeat(np.arange(len(self.patch_degrees)), np.prod(self.degrees + 1, axis=1))
+        return jnp.where(here == owner, values, 0.0)
 
 
-def _depth(axis: Int[np.ndarray, " n"], children: Int[np.ndarray, "n 2"]) -> int:
-    """The number of cuts above the deepest leaf."""
-    depth, level = 0, np.zeros(1, dtype=np.int64)
-    while len(level := level[axis[level] >= 0]):
-        level, depth = children[level].reshape(-1), depth + 1
-    return depth
+def _per_axis(what: str, value: int | Sequence[int], dim: int, least: int) -> tuple[int, ...]:
+    """A number for each axis, from one for all or one for each."""
+    each = tuple(value) if isinstance(value, Sequence) else (value,) * dim
+    if len(each) != dim:
+        raise FeaturesError(f"{what} must be one number, or one for each of {dim} axes; got {each}.")
+    return tuple(check_count(what, k, least=least) for k in each)
+
+
+def _divide(tree: BoxTree, node: int, axis: int, count: int) -> None:
+    """Cut a leaf into equal parts along an axis, by cuts through the middle as far as possible."""
+    if count == 1:
+        return
+    lower, upper = tree.box(node)
+    first = count // 2
+    at = float(lower[axis] + (upper[axis] - lower[axis]) * first / count)
+    for half, parts in zip(tree.split(node, axis, at), (first, count - first), strict=True):
+        _divide(tree, half, axis, parts)

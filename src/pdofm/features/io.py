@@ -166,6 +166,9 @@ def _rebuild(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
         features = object.__new__(family)
         for name in declared:
             object.__setattr__(features, name, _rebuild(tree["fields"][name], arrays))
+        check = getattr(features, "__check_init__", None)
+        if check is not None:
+            check()
         return features
     if "tuple" in tree:
         return tuple(_rebuild(item, arrays) for item in tree["tuple"])

@@ -105,7 +105,7 @@ class _LeafStep:
     def _extended(self, matrix: Matrix) -> Matrix:
         """A copy, which LAPACK may overwrite, with rows of zeros if there are fewer rows than unknowns."""
         found = np.zeros((max(self._rows, self.columns), matrix.shape[1]), order="F")
-        found[: self._rows] = matrix
+        found[: len(matrix)] = matrix
         return found
 
     @property
@@ -119,7 +119,7 @@ class _LeafStep:
 
     def apply(self, own: Matrix, links: int) -> tuple[Matrix, Matrix]:
         """What belongs to the eliminated unknowns, and to the rows that remain, of a right side."""
-        top = self._first.apply(self._extended(own))[: self.columns]
+        top = self._first.apply(self._extended(own))[: self.columns].copy(order="F")
         bottom = np.zeros((links, own.shape[1]))
         return (top, bottom) if self._second is None else self._second.apply(top, bottom)
 
@@ -131,7 +131,8 @@ class _MergeStep:
         self.columns = columns
         self._first = _Reflections(front[:, :columns])
         rest = self._first.apply(front[:, columns:])
-        self.top, rest = rest[:columns], rest[columns:]
+        # Copies: a view would keep all of it in memory.
+        self.top, rest = rest[:columns].copy(order="F"), rest[columns:].copy(order="F")
         if rest.shape[1] == 0:
             rest = rest[:0]  # the residual that nothing can remove
         self._second = _Reflections(rest) if len(rest) > COMPRESSED * rest.shape[1] else None
@@ -212,7 +213,8 @@ class BlockQR:
         return sum(node.triangle.nbytes + node.coupling.nbytes for node in self._nodes)
 
     def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
-        """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf."""
+        """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf. Zeros at the end
+        of a right side may be left out."""
         if not self._keep:
             raise SolveError(
                 "The reflections were not kept. Make BlockQR(…, keep=True) to solve for other right sides."

@@ -77,24 +77,39 @@ class BoxFit:
 
 def is_linear(problem: Problem) -> bool:
     """Whether all terms are affine in the unknown as they are written."""
+    return not nonlinear_names(problem)
+
+
+def nonlinear_names(problem: Problem) -> list[str]:
+    """The names of the terms that are not affine in the unknown as they are written."""
     dim, has_time = problem.domain.dim, problem.layout.has_time
-    return all(symbol_of(t.lhs, problem.layout, dim, dim - has_time).is_affine for t in problem.terms)
+    return [t.name for t in problem.terms if not symbol_of(t.lhs, problem.layout, dim, dim - has_time).is_affine]
 
 
-def fit_boxes(problem: Problem, cover: Cover, start: Iterate | None, rtol: float, most_steps: int, seed: int) -> BoxFit:
+def fit_boxes(
+    problem: Problem,
+    cover: Cover,
+    start: Iterate | None,
+    rtol: float,
+    most_steps: int,
+    seed: int,
+    *,
+    probe: Coefficients | None = None,
+) -> BoxFit:
     """Solve in the patches of a cover; a nonlinear problem by Newton's iteration from `start` until it
-    has converged to `rtol`, or for `most_steps`."""
+    has converged to `rtol`, or for `most_steps`. A second column of the solution of the
+    last system belongs to the data of the function `probe`."""
     local = LocalProblem(problem, cover)
     places = local.places()
     if is_linear(problem):
         terms = [local.linearised(*each, None) for each in places]
-        system = local.system(terms)
+        system = local.system(terms, probe=probe)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
-        system = local.system(terms)
+        system = local.system(terms, probe=probe)
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)

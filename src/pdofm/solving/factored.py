@@ -5,7 +5,7 @@ hand a new source costs two products with the size of A: one to project it, one 
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,20 +15,27 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Coefficients, Key, Matrix, Points
+from pdofm.discrete.boxed import BoxDiscretisation, BoxFactorization, BoxSystem, cover_of, random_polynomial
+from pdofm.discrete.boxed import undetermined as undetermined_in_boxes
+from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation, discretise
+from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
-from pdofm.features import Features
+from pdofm.features import BoxPolynomials, Features
 from pdofm.numerics.lstsq import Factorization, LeastSquares
-from pdofm.numerics.sampling import spread
+from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
+from pdofm.solving.boxes import nonlinear_names
+from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import undetermined
-from pdofm.solving.fit import Clock, gathered
+from pdofm.solving.fit import gathered
+from pdofm.solving.given import check_given_in_boxes
 from pdofm.solving.methods import Linear
 from pdofm.solving.sides import RightHandSides, Sides
 from pdofm.solving.solution import Solutions
-from pdofm.solving.verdict import ACCEPTABLE, Verdict, is_accurate, judge, remedy_for
+from pdofm.solving.verdict import ACCEPTABLE, Evidence, Verdict, is_accurate, judge, remedy_for
 
 BLOCK_BYTES = 2**22
 """Bytes of the right-hand sides that are solved at once: they stay in the cache."""
@@ -67,9 +74,9 @@ class Solver:
         verdict: whether the problem determines its solutions.
     """
 
-    discretisation: Discretisation
-    system: System
-    factorization: Factorization
+    discretisation: Discretisation | BoxDiscretisation
+    system: Any  # a System, or a BoxSystem, whose matrix only multiplies
+    factorization: Factorization | BoxFactorization
     stats: FactorStats
     verdict: Verdict
 
@@ -98,10 +105,17 @@ class Solver:
         return {name: block.normals for name, block in self._own.items() if block.normals.any()}
 
     @cached_property
-    def _others(self) -> tuple[list[Block], System]:
+    def _others(self) -> tuple[list[Block], System | BoxSystem]:
         """The system at points that are not fitted."""
-        blocks = self.discretisation.other_points(self.stats.features // 2)
-        return blocks, self.discretisation.system(self.discretisation.zero(), blocks, fold=False)
+        return self.discretisation.held_out_system(self.stats.features // 2)
+
+    @property
+    def _remedy(self) -> str:
+        """What to do about right-hand sides that the features cannot represent."""
+        if isinstance(self.discretisation, BoxDiscretisation):
+            return self.discretisation.remedy
+        more = remedy_for(self.verdict.evidence)
+        return f"{more}, or fine-tune the features with pretrain() on such a problem"
 
     def _residuals(
         self, b: Sides, c: Float[np.ndarray, "cols sides"], projected: Float[np.ndarray, "rank sides"]
@@ -141,11 +155,11 @@ class Solver:
         coefficients, residuals = np.empty((size, k)), np.empty(k)
         for which in _blocks(k, self.stats.rows):
             b = data.scaled(self.discretisation.blocks, self.system, which)
-            if k < size:
-                c, projected = self.factorization.solve(b), None
-            else:
+            if isinstance(self.factorization, Factorization) and k >= size:
                 projected = self.factorization.explicit.project(b)
                 c = self.factorization.explicit.complete(projected)
+            else:
+                c, projected = self.factorization.solve(b), None
             coefficients[:, which] = c
             if is_held_out:
                 blocks, held_out = self._others
@@ -156,13 +170,13 @@ class Solver:
             else:
                 residuals[which] = self._residuals(b, c, projected)
         shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
-        if not self.discretisation.is_affine:
+        if isinstance(self.discretisation, Discretisation) and not self.discretisation.is_affine:
             largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
             _check_linear(self.discretisation, largest)
         converged = is_accurate(residuals) & self.verdict.converged
         many = Solutions(self.problem, self.features, shaped, residuals, is_held_out, converged)
         if self.verdict.converged:  # else `factor` has said so
-            _warn(many, remedy_for(self.verdict.evidence))
+            _warn(many, self._remedy)
         return many
 
     def __repr__(self) -> str:
@@ -202,6 +216,11 @@ def factor(
         method = Linear(lstsq)
     if method is not None and not isinstance(method, Linear):
         raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
+    if isinstance(features, BoxPolynomials):
+        check_given_in_boxes("factor", points, boundary_points, sampling, method)
+        solver = _factor_in_boxes(problem, features, key)
+        _warn_of_freedom(problem, solver.verdict)
+        return solver
     clock = Clock()
     with clock("points"):
         # Features and points of the same key are those of solve().
@@ -221,20 +240,59 @@ def factor(
         undetermined=undetermined(discretisation.features, factorization, discretisation.blocks[0].points),
     )
     verdict = judge(gathered(discretisation, stats.undetermined))
+    _warn_of_freedom(problem, verdict)
+    return Solver(discretisation, system, factorization, stats, verdict)
+
+
+def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> Solver:
+    """The same by block QR, box by box."""
+    clock = Clock()
+    with clock("points"):
+        check_problem("factor", problem)
+        check_fit(problem, features)
+        nonlinear = nonlinear_names(problem)
+        if nonlinear:
+            raise _nonlinear(problem, nonlinear)
+        local = LocalProblem(problem, cover_of(problem.domain, features))
+        places = local.places()
+    with clock("assemble"):
+        terms = [local.linearised(*each, None) for each in places]
+        discretisation = BoxDiscretisation(problem, local, terms, int(generator(key).integers(2**31)))
+        system = discretisation.fitted()
+    with clock("factor"):
+        probe = random_polynomial(problem, local.cover)
+        qr = local.system(terms, keep=True, probe=probe)
+        factorization = BoxFactorization(local, terms, system, qr)
+    stats = FactorStats(
+        rows=len(system.scales),
+        features=discretisation.features.size,
+        components=problem.layout.components,
+        rank=factorization.rank,
+        condition=factorization.condition,
+        seconds=clock.seconds,
+        undetermined=undetermined_in_boxes(local, qr, probe, terms[0].placed),
+    )
+    verdict = judge(Evidence(undetermined=stats.undetermined, features=stats.features))
+    return Solver(discretisation, system, factorization, stats, verdict)
+
+
+def _warn_of_freedom(problem: Problem, verdict: Verdict) -> None:
     if not verdict.converged:
         message = f"{problem.name!r} does not determine its solutions: {verdict.reason}."
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return Solver(discretisation, system, factorization, stats, verdict)
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 def _check_linear(discretisation: Discretisation, step: Coefficients | None = None) -> None:
     nonlinear = discretisation.nonlinear_terms(step)
     if nonlinear:
-        raise NonlinearError(
-            f"factor() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of "
-            f"{discretisation.problem.name!r} is not linear in the unknown, so that the matrix changes with the "
-            "solution. Use solve() for each right-hand side."
-        )
+        raise _nonlinear(discretisation.problem, nonlinear)
+
+
+def _nonlinear(problem: Problem, names: Sequence[str]) -> NonlinearError:
+    return NonlinearError(
+        f"factor() needs a linear problem, but {' and '.join(map(repr, names))} of {problem.name!r} is not linear in "
+        "the unknown, so that the matrix changes with the solution. Use solve() for each right-hand side."
+    )
 
 
 def _warn(many: Solutions, remedy: str) -> None:
@@ -246,8 +304,7 @@ def _warn(many: Solutions, remedy: str) -> None:
     warnings.warn(
         f"{failed} of {len(many)} right-hand sides of {many.problem.name!r} have not converged: their relative "
         f"residual at {where} is above {ACCEPTABLE:g}, up to {many.residuals[worst]:.1e} for number {worst}. The "
-        f"features cannot represent these solutions: {remedy}, or fine-tune the features with pretrain() on such a "
-        "problem.",
+        f"features cannot represent these solutions: {remedy}.",
         ConvergenceWarning,
         stacklevel=3,
     )

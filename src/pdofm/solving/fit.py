@@ -1,8 +1,5 @@
 """One solve with given features: validate, choose what is not given, run a method, wrap the answer."""
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +10,11 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError
-from pdofm.features import Features
+from pdofm.features import BoxPolynomials, Features
 from pdofm.problem.problem import Problem
+from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
+from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Residual, Solution, Stats
 from pdofm.solving.verdict import Evidence, judge
@@ -37,6 +36,9 @@ def fit(
 
     The arguments are those of `solve`; `memory` holds what is known from solving the same problem before.
     """
+    if isinstance(features, BoxPolynomials):
+        check_given_in_boxes("solve", points, boundary_points, sampling, method)
+        return fit_given(problem, features, method, tol, key)
     clock = Clock()
     with clock("points"):
         discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
@@ -105,16 +107,3 @@ def gathered(discretisation: Discretisation, free: float) -> Evidence:
 
 def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
-
-
-class Clock:
-    """Seconds per phase."""
-
-    def __init__(self):
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[phase] = time.perf_counter() - start

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
+from pdofm.discrete.boxed import BoxSystem
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import check_finite, data_name, right_values
@@ -49,9 +50,10 @@ class RightHandSides:
         self.count = max(counts.values(), default=1)
         self.is_tabulated = any(isinstance(data, _Tabulated) for data in self._data.values())
 
-    def scaled(self, blocks: Sequence[Block], system: System, which: slice) -> Sides:
-        """The scaled right-hand sides with the numbers `which`: all terms stacked, as in the system."""
-        b = np.empty((len(system.scales), which.stop - which.start))
+    def scaled(self, blocks: Sequence[Block], system: System | BoxSystem, which: slice) -> Sides:
+        """The scaled right-hand sides with the numbers `which`: all terms stacked, as in the system; zero in rows of no
+        block."""
+        b = np.zeros((len(system.scales), which.stop - which.start))
         for block in blocks:
             name = block.term.name
             at = system.rows[name]

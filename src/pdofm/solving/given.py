@@ -1,0 +1,121 @@
+"""One solve in given boxes: block QR instead of dense least squares, with an estimate from lower degrees."""
+
+import numpy as np
+
+from pdofm._types import Key
+from pdofm.discrete.boxed import cover_of, random_polynomial, undetermined
+from pdofm.discrete.checks import check_fit, check_problem
+from pdofm.errors import FeaturesError, NonlinearError, SolveError
+from pdofm.features import BoxPolynomials
+from pdofm.numerics.sampling import generator
+from pdofm.problem.problem import Problem
+from pdofm.solving.boxes import BoxFit, distance, fit_boxes, nonlinear_names
+from pdofm.solving.clock import Clock
+from pdofm.solving.methods import Linear, Method, Newton
+from pdofm.solving.solution import Residual, Solution, Stats
+from pdofm.solving.verdict import NOT_UNIQUE, START_NEARER, Evidence, Status, Verdict, judge
+
+FEWER = 2
+"""The degrees of the coarser solution that calibrates the estimate are lower by this. With one less, functions that are
+even or odd would not be coarser."""
+
+SAFETY = 3.0
+"""The estimate is so many times what the coarser solution suggests: it is meant to be too small in one case of ten."""
+
+LEAST_FACTOR = 1e-3
+"""The error is never taken to be a smaller part of the indicator than this."""
+
+
+def check_given_in_boxes(
+    caller: str, points: int | None, boundary_points: int | None, sampling: str, method: Method | None
+) -> None:
+    """Refuse arguments that polynomials in boxes have no use for."""
+    if points is not None or boundary_points is not None or sampling != "sobol":
+        raise SolveError(
+            f"{caller}() places the points of polynomials in boxes by itself. Leave out points=, boundary_points= and "
+            "sampling=."
+        )
+    if method is not None and not (isinstance(method, Linear | Newton) and method.lstsq == type(method)().lstsq):
+        raise SolveError(
+            f"Polynomials in boxes are solved by a block QR; got method={method!r}. Give Linear() or Newton() without "
+            "lstsq=, or other features."
+        )
+
+
+def fit_given(
+    problem: Problem, features: BoxPolynomials, method: Method | None, tol: float | None, key: Key
+) -> Solution:
+    """Solve a problem in given boxes."""
+    check_problem("solve", problem)
+    check_fit(problem, features)
+    newton = method if isinstance(method, Newton) else Newton()
+    nonlinear = nonlinear_names(problem)
+    if nonlinear and isinstance(method, Linear):
+        raise NonlinearError(
+            f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {problem.name!r} is not "
+            "linear in the unknown. Use method=Newton()."
+        )
+    clock, seed = Clock(), int(generator(key).integers(2**31))
+    steps = {"rtol": newton.tol, "most_steps": newton.max_steps}
+    with clock("points"):
+        cover = cover_of(problem.domain, features)
+        probe = random_polynomial(problem, cover)
+        start = _start(newton, cover.features, problem.layout.components)
+    with clock("coarse"):
+        coarse = fit_boxes(problem, cover_of(problem.domain, features, FEWER), start, seed=seed, **steps)
+    with clock("solve"):
+        fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, **steps)
+    with clock("estimate"):
+        free = undetermined(fine.local, fine.system, probe, fine.fresh)
+        error = max(_estimate(coarse, fine), free if free <= NOT_UNIQUE else 1.0)
+    iteration = _ended(fine, newton) if nonlinear else None
+    evidence = Evidence(tol=tol, iteration=iteration, estimate=error, undetermined=free, features=features.size)
+    finer = None if free > NOT_UNIQUE else "use smaller boxes or higher degrees, or solve(problem, tol=…)"
+    stats = Stats(
+        rows=fine.rows,
+        features=fine.features.size,
+        components=problem.layout.components,
+        rank=fine.coefficients.size - (fine.system.columns - fine.system.rank),
+        condition=fine.system.condition,
+        residuals={name: Residual(*each) for name, each in fine.residuals.items()},
+        held_out_residual=float(np.sqrt(np.mean(fine.indicator**2))),
+        seconds=clock.seconds,
+        steps=fine.steps,
+        undetermined=free,
+    )
+    return Solution(problem, fine.features, fine.coefficients, error, judge(evidence, finer), stats)
+
+
+def _start(newton: Newton, features: BoxPolynomials, components: int) -> tuple[BoxPolynomials, np.ndarray] | None:
+    """The function that an iteration starts from; None for zero."""
+    if newton.initial is None:
+        return None
+    space = getattr(newton.initial, "features", features)
+    c = np.asarray(getattr(newton.initial, "coefficients", newton.initial), dtype=np.float64)
+    if not isinstance(space, BoxPolynomials) or c.shape != (space.size, components):
+        raise FeaturesError(
+            f"initial= has coefficients of shape {c.shape} for {type(space).__name__}; expected a solution in boxes, "
+            f"or coefficients of shape {(features.size, components)}."
+        )
+    return space, c
+
+
+def _estimate(coarse: BoxFit, fine: BoxFit) -> float:
+    """The estimated relative error: the distance to the coarser solution is the error of that one, and its ratio to
+    what is seen of it, the indicator, is taken to be the same in the finer one."""
+    before, after = (float(np.max(each.indicator)) for each in (coarse, fine))
+    if not np.isfinite(after):
+        return np.inf
+    factor = distance(coarse, fine, []) / before if before > 0 else 0.0
+    return max(SAFETY * max(factor, LEAST_FACTOR) * after, fine.left)
+
+
+def _ended(found: BoxFit, newton: Newton) -> Verdict:
+    """The verdict on Newton's iteration."""
+    change = found.steps[-1]["change"]
+    if not np.isfinite(change):
+        return Verdict(Status.DIVERGED, "the iteration diverged: the residual is no longer finite", START_NEARER)
+    if found.left <= newton.tol or change <= newton.stall:
+        return Verdict(Status.CONVERGED, f"the last step of Newton's iteration moved the solution by {change:.0e}")
+    message = f"{newton.max_steps} steps did not suffice; the last one still moved the solution by {change:.0e}"
+    return Verdict(Status.OUT_OF_STEPS, message, "allow more (max_steps=), or start nearer (initial=)")
