@@ -15,6 +15,7 @@ from pdofm.bench import accuracy, contest, growth, phases, start
 from pdofm.bench.accuracy import Run, cheapest, compare
 from pdofm.bench.contenders import PROBLEMS, Level, coordinates, kovasznay_velocity, swelling
 from pdofm.bench.contenders import pdofm as ours
+from pdofm.bench.contenders.local import stated
 from pdofm.bench.process import Answer, ask, failed
 from pdofm.bench.start import covered, first_solve
 from pdofm.bench.timing import Row, median_seconds
@@ -81,9 +82,9 @@ def test_what_assembly_is_compared_with_computes_the_same(monkeypatch):
 def test_the_levels_of_this_package_solve_the_problem_better_and_better(problem):
     """The cheapest level and one in the middle; the expensive ones belong to the benchmark."""
     first, *_, middle = ours.levels(problem)[:3]
-    stated = pf.zoo.get(problem)
-    points = stated.domain.sample(1000, "random", key=1)
-    exact = stated.exact_values(points)
+    solved = stated(problem)
+    points = solved.domain.sample(1000, "random", key=1)
+    exact = solved.exact_values(points)
     found = [np.asarray(level.solve()(points)).reshape(exact.shape) for level in (first, middle)]
     errors = [np.linalg.norm(values - exact) / np.linalg.norm(exact) for values in found]
     assert errors[1] < max(errors[0], 1e-12)

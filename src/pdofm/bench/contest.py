@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-import pdofm as pf
 from pdofm.bench.contenders import SEED, Evaluate, Level, Sources, swelling
+from pdofm.bench.contenders.local import stated
 from pdofm.bench.process import results
 
 
@@ -80,7 +80,7 @@ def _sources(solve: Sources, count: int) -> dict[str, float]:
 
 def _error(found: Evaluate, name: str) -> float:
     """The relative L2 error of the worst component, at points that the contenders do not know."""
-    problem = pf.zoo.get(name)
+    problem = stated(name)
     points = problem.domain.sample(10000, "random", key=SEED)
     exact = problem.exact_values(points)
     values = np.asarray(found(points)).reshape(exact.shape)

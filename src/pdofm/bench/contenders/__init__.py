@@ -13,8 +13,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-PROBLEMS = ("poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube", "kovasznay", "poisson-corner")
-"""The problems that are solved, by their names in the zoo."""
+PROBLEMS = (
+    *("poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube", "kovasznay", "poisson-corner"),
+    *("four-holes", "peak", "front", "corner-in-boxes"),
+)
+"""The problems that are solved, by their names in the zoo, and those of `pdofm.bench.contenders.local`."""
 
 SEED = 2027
 """The seed of the points at which errors are measured, and of further sources; contenders do not know them. What is

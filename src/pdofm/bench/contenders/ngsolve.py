@@ -5,8 +5,7 @@ one thread.
 """
 
 import importlib
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import pi
 from typing import Any
@@ -15,13 +14,21 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from pdofm.bench.contenders import LAST_STEP, NEWTON_STEPS, RATE, VISCOSITY, Evaluate, Level, Sources, coordinates
+from pdofm.bench.contenders import (
+    LAST_STEP,
+    NEWTON_STEPS,
+    RATE,
+    VISCOSITY,
+    Evaluate,
+    Level,
+    Sources,
+    coordinates,
+    ngsolve_local,
+)
+from pdofm.bench.contenders.ngsolve_tools import Cells, evaluator, grid, mesh_of, ngsolve, poisson
 
 PACKAGES: tuple[str, ...] = ("ngsolve", "netgen-mesher")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-
-Corners = list[tuple[float, float]]
-Cells = list[tuple[int, ...]]
 
 
 def levels(problem: str) -> list[Level]:
@@ -36,17 +43,26 @@ def levels(problem: str) -> list[Level]:
         return [_level(_cube, order=order) for order in (4, 6, 8, 10, 12)]
     if problem == "kovasznay":
         return [_level(_kovasznay, order=order) for order in (8, 10, 11, 12, 13, 14)]
-    if problem == "poisson-corner":
+    if problem in ("poisson-corner", "corner-in-boxes"):
         ladder = [(4, 5), (7, 7), (9, 9), (12, 10), (15, 11), (16, 12), (18, 14)]
         return [_level(_corner, layers=layers, order=order) for layers, order in ladder]
+    if problem == "four-holes":
+        ladder = [(25, 8), (18, 8), (18, 10), (18, 11), (15, 11), (15, 12), (12, 12)]
+        return [_level(ngsolve_local.holes, maxh=maxh, order=order) for maxh, order in ladder]
+    if problem == "peak":
+        ladder = [(3, 10), (4, 12), (5, 12), (5, 14), (6, 13), (6, 14), (6, 15)]
+        return [_level(ngsolve_local.peak, cells=cells, order=order) for cells, order in ladder]
+    if problem == "front":
+        ladder = [(50, 10), (35, 12), (25, 12), (25, 14), (20, 14), (25, 16), (20, 16)]
+        return [_level(ngsolve_local.front, maxh=maxh, order=order) for maxh, order in ladder]
     return []
 
 
 def sources() -> Sources:
     """Solve for many sources on the square; everything that does not depend on them is prepared."""
-    ng = _ngsolve()
+    ng = ngsolve()
     # All degrees of freedom of a single element are interior, so a solve is one product with a dense inverse.
-    space = ng.H1(_mesh(*_grid([-1, 1], [-1, 1])), order=14, dirichlet=".*")
+    space = ng.H1(mesh_of(*grid([-1, 1], [-1, 1])), order=14, dirichlet=".*")
     u, v = space.TnT()
     stiffness = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True, condense=True).Assemble()
     a, b = ng.Parameter(0.0), ng.Parameter(0.0)
@@ -63,7 +79,7 @@ def sources() -> Sources:
                 b.Set(second)
                 load.Assemble()
                 solution.vec.data = stiffness.inner_solve * load.vec
-        return _evaluate(space.mesh, solution)
+        return evaluator(space.mesh, solution)
 
     return solve
 
@@ -73,85 +89,29 @@ def _level(solve: Callable[..., Evaluate], **parameters: int) -> Level:
     return Level(name, partial(solve, **parameters))
 
 
-def _ngsolve() -> Any:
-    ng: Any = importlib.import_module("ngsolve")
-    ng.SetNumThreads(2)
-    return ng
-
-
-def _grid(xs: Sequence[float] | ndarray, ys: Sequence[float] | ndarray) -> tuple[Corners, Cells]:
-    corners = [(float(x), float(y)) for y in ys for x in xs]
-    n = len(xs)
-    first = [j * n + i for j in range(len(ys) - 1) for i in range(n - 1)]
-    return corners, [(i, i + 1, i + n + 1, i + n) for i in first]
-
-
-def _mesh(corners: Corners, cells: Cells) -> Any:
-    """A mesh of cells whose corners are listed counterclockwise."""
-    ng: Any = importlib.import_module("ngsolve")
-    netgen: Any = importlib.import_module("netgen.meshing")
-    mesh = netgen.Mesh(dim=2)
-    points = [mesh.Add(netgen.MeshPoint(netgen.Pnt(x, y, 0))) for x, y in corners]
-    inside, boundary = mesh.AddRegion("inside", dim=2), mesh.AddRegion("boundary", dim=1)
-    for cell in cells:
-        mesh.Add(netgen.Element2D(inside, [points[i] for i in cell]))
-    edges = [edge for cell in cells for edge in zip(cell, cell[1:] + cell[:1], strict=True)]
-    uses = Counter(frozenset(edge) for edge in edges)
-    for edge in edges:
-        if uses[frozenset(edge)] == 1:
-            mesh.Add(netgen.Element1D([points[i] for i in edge], index=boundary))
-    return ng.Mesh(mesh)
-
-
 def _sines(ng: Any, dimension: int) -> Any:
     product = ng.sin(pi * ng.x) * ng.sin(pi * ng.y)
     return product * ng.sin(pi * ng.z) if dimension == 3 else product
 
 
-def _poisson(space: Any, source: Any = None, boundary: Any = None) -> Any:
-    """The solution of -Δu = source with u = boundary; both are zero if omitted."""
-    ng: Any = importlib.import_module("ngsolve")
-    u, v = space.TnT()
-    stiffness = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True, condense=True).Assemble()
-    solution = ng.GridFunction(space)
-    residual = solution.vec.CreateVector()
-    residual[:] = 0.0
-    if source is not None:
-        residual.data += ng.LinearForm(source * v * ng.dx(bonus_intorder=2)).Assemble().vec
-    inner = residual.CreateVector()
-    inner.data = residual
-    residual.data += stiffness.harmonic_extension_trans * inner
-    if boundary is not None:
-        solution.Set(boundary, ng.BND)
-        residual.data -= stiffness.mat * solution.vec
-    solution.vec.data += stiffness.mat.Inverse(space.FreeDofs(True), inverse="sparsecholesky") * residual
-    solution.vec.data += stiffness.harmonic_extension * solution.vec
-    solution.vec.data += stiffness.inner_solve * inner
-    return solution
-
-
-def _evaluate(mesh: Any, solution: Any) -> Evaluate:
-    return lambda points: np.asarray(solution(mesh(*coordinates(points)))).reshape(len(points))
-
-
 def _square(cells: int, order: int) -> Evaluate:
-    ng = _ngsolve()
+    ng = ngsolve()
     knots = np.linspace(-1, 1, cells + 1)
-    mesh = _mesh(*_grid(knots, knots))
+    mesh = mesh_of(*grid(knots, knots))
     source = 2 * pi**2 * _sines(ng, 2)
-    return _evaluate(mesh, _poisson(ng.H1(mesh, order=order, dirichlet=".*"), source))
+    return evaluator(mesh, poisson(ng.H1(mesh, order=order, dirichlet=".*"), source))
 
 
 def _lshape(order: int) -> Evaluate:
-    ng = _ngsolve()
-    corners, cells = _grid([-1, 0, 1], [-1, 0, 1])
-    mesh = _mesh(corners[:-1], cells[:-1])
+    ng = ngsolve()
+    corners, cells = grid([-1, 0, 1], [-1, 0, 1])
+    mesh = mesh_of(corners[:-1], cells[:-1])
     source = 2 * pi**2 * _sines(ng, 2)
-    return _evaluate(mesh, _poisson(ng.H1(mesh, order=order, dirichlet=".*"), source))
+    return evaluator(mesh, poisson(ng.H1(mesh, order=order, dirichlet=".*"), source))
 
 
 def _annulus(order: int) -> Evaluate:
-    ng = _ngsolve()
+    ng = ngsolve()
     geometry = importlib.import_module("netgen.geom2d").SplineGeometry()
     geometry.AddCircle((0, 0), 1.0, leftdomain=1, rightdomain=0)
     geometry.AddCircle((0, 0), 0.25, leftdomain=0, rightdomain=1)
@@ -160,20 +120,20 @@ def _annulus(order: int) -> Evaluate:
         mesh = ng.Mesh(geometry.GenerateMesh(maxh=1.0, curvaturesafety=1.0))
         mesh.Curve(order)
         exact = _sines(ng, 2)
-        solution = _poisson(ng.H1(mesh, order=order, dirichlet=".*"), 2 * pi**2 * exact, exact)
-    return _evaluate(mesh, solution)
+        solution = poisson(ng.H1(mesh, order=order, dirichlet=".*"), 2 * pi**2 * exact, exact)
+    return evaluator(mesh, solution)
 
 
 def _cube(order: int) -> Evaluate:
-    ng = _ngsolve()
+    ng = ngsolve()
     mesh = importlib.import_module("ngsolve.meshes").MakeStructured3DMesh(hexes=True, nx=1, ny=1, nz=1)
     source = 3 * pi**2 * _sines(ng, 3)
-    return _evaluate(mesh, _poisson(ng.H1(mesh, order=order, dirichlet=".*"), source))
+    return evaluator(mesh, poisson(ng.H1(mesh, order=order, dirichlet=".*"), source))
 
 
 def _corner(layers: int, order: int) -> Evaluate:
     """A mesh that is graded towards the corner; the order decreases by 0.7 from layer to layer."""
-    ng = _ngsolve()
+    ng = ngsolve()
     rim = [(0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1), (1, 0)]
     n, sectors = len(rim), len(rim) - 1
     corners = [(0.35**layer * x, 0.35**layer * y) for layer in range(layers + 1) for x, y in rim]
@@ -181,7 +141,7 @@ def _corner(layers: int, order: int) -> Evaluate:
     cells: Cells = [(i + n, i, i + 1, i + n + 1) for i in outer]
     cells += [(len(corners), layers * n + i, layers * n + i + 1) for i in range(sectors)]
     with ng.TaskManager():
-        mesh = _mesh([*corners, (0.0, 0.0)], cells)
+        mesh = mesh_of([*corners, (0.0, 0.0)], cells)
         space = ng.H1(mesh, order=order, dirichlet=".*", order_policy=ng.ORDER_POLICY.VARIABLE)
         # From the inside out, so that an edge between two layers gets the order of the outer one.
         for i in reversed(range(len(cells))):
@@ -195,15 +155,15 @@ def _corner(layers: int, order: int) -> Evaluate:
         # On the positive y axis, rounding may make the angle slightly negative.
         angle = ng.IfPos(angle + 1e-9, angle, angle + 2 * pi)
         exact = (ng.x**2 + ng.y**2) ** (1 / 3) * ng.sin(2 / 3 * angle)
-        solution = _poisson(space, boundary=exact)
-    return _evaluate(mesh, solution)
+        solution = poisson(space, boundary=exact)
+    return evaluator(mesh, solution)
 
 
 def _kovasznay(order: int) -> Evaluate:
     """Taylor-Hood elements: Newton at order 7, then at the full order with a single factorisation."""
-    ng = _ngsolve()
+    ng = ngsolve()
     with ng.TaskManager():
-        mesh = _mesh(*_grid([-1, 1], np.linspace(-1, 1, 5)))
+        mesh = mesh_of(*grid([-1, 1], np.linspace(-1, 1, 5)))
         solution = _navier_stokes(mesh, order, start=_navier_stokes(mesh, min(order, 7)))
     velocity, pressure = solution.components
 

@@ -1,7 +1,8 @@
 """This package, with a space that suits each problem, as a user would choose it.
 
 On a box with zero boundary values these are polynomials that satisfy them, on other domains random features. The system
-is solved with polynomials, in a coarse space first, and the singularity with corner functions.
+is solved with polynomials, in a coarse space first, and the singularity with corner functions. Where a solution is
+local, the search for a tolerance finds polynomials in boxes by itself; its time counts.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from jaxtyping import Float
 from numpy import ndarray
 
 import pdofm as pf
+from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.bench.contenders import Evaluate, Level, Sources
+from pdofm.bench.contenders.local import stated
 
 PACKAGES = ("pdofm", "jax")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -28,7 +31,10 @@ def levels(problem: str) -> list[Level]:
     if problem == "kovasznay":
         # The flow varies more slowly along the stream than across it.
         return [_level(_from_coarse, problem, along=along, across=2 * along) for along in (6, 8, 10, 12, 13, 14, 15)]
-    return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
+    if problem == "poisson-corner":
+        return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
+    solve = _in_boxes if problem == "corner-in-boxes" else _searched
+    return [_level(solve, problem, digits=digits) for digits in (2, 4, 6, 7, 8, 9)]
 
 
 def sources() -> Sources:
@@ -52,7 +58,7 @@ def sources() -> Sources:
 
 def _level(solve: Callable[..., Evaluate], problem: str, **parameters: int) -> Level:
     name = ", ".join(f"{name} {value}" for name, value in parameters.items())
-    return Level(name, partial(solve, pf.zoo.get(problem), **parameters), repeats=9)
+    return Level(name, partial(solve, stated(problem), **parameters), repeats=9)
 
 
 def _hard_polynomials(problem: pf.Problem, degree: int) -> Evaluate:
@@ -91,3 +97,11 @@ def _with_corner(problem: pf.Problem, degree: int) -> Evaluate:
     domain = problem.domain
     features = pf.Concatenate(pf.Chebyshev(domain, degree=degree), pf.CornerFunctions(domain, highest=2.0, degree=0))
     return pf.solve(problem, features, points=2 * features.size, boundary_points=16 * (degree + 1), tol=np.inf)
+
+
+def _searched(problem: pf.Problem, digits: int) -> Evaluate:
+    return pf.solve(problem, tol=10.0**-digits)
+
+
+def _in_boxes(problem: pf.Problem, digits: int) -> Evaluate:
+    return solve_in_boxes(problem, 10.0**-digits)
