@@ -109,7 +109,7 @@ def test_linear_names_all_terms_that_are_not_linear():
 
 def test_a_linear_problem_is_solved_in_one_step_by_default():
     u = pf.solve(poisson(), SIZE)
-    assert (u.stats.steps, u.reason) == ([], "one linear solve")
+    assert (u.stats.steps, u.reason) == ([], "the linear problem was solved in one step")
     assert u.errors().relative_l2 < 1e-11
 
 

@@ -22,7 +22,7 @@ from pdofm.solving.solution import Solution
 DENSE_POINTS = 20_000
 """Points of the dense check: in one dimension a detail of a thousandth of the interval contains about twenty."""
 
-COMPARED_POINTS = 1000
+AGREEMENT_POINTS = 1000
 """Points at which solutions are compared."""
 
 
@@ -31,7 +31,7 @@ class Verifier:
 
     def __init__(self, problem: Problem, seed: int):
         self.problem, self.seed = problem, seed
-        self._compared = problem.domain.sample(COMPARED_POINTS, "random", key=seed)
+        self._compared = problem.domain.sample(AGREEMENT_POINTS, "random", key=seed)
         self._last: tuple[Solution, float] | None = None
 
     def values(self, solution: Solution) -> Float[np.ndarray, "n C"]:

@@ -49,8 +49,8 @@ class Stats:
     `held_out_residual` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
     has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
-    the part of a random function that has no effect on the equation and the conditions: rounding, if the solution is
-    unique.
+    the part of a random function that has no effect on the equation and the conditions, or none above rounding: tiny,
+    if the solution is unique.
     """
 
     rows: int
@@ -235,7 +235,8 @@ class Solutions:
         is_held_out: whether the residuals are taken at points that were not fitted, which is so if all data are
             functions. Data in arrays are known at the fitted points only; the residual there is too small if there are
             hardly more rows than features.
-        converged: whether the residual is below 1e-2; where it is not, the features cannot represent the solution.
+        converged: whether the residual is small enough (`pdofm.solving.verdict.ACCEPTABLE`) and the solution unique.
+            Where the residual is too large, the features cannot represent the solution.
     """
 
     problem: Problem
@@ -268,8 +269,9 @@ class Solutions:
         where = "held-out" if self.is_held_out else "fitted"
         median, largest = np.median(self.residuals), np.max(self.residuals)
         return (
-            f"{len(self)} solutions of {self.problem.name!r}: {np.count_nonzero(self.converged)} converged, relative "
-            f"{where} residual {median:.1e} (median), {largest:.1e} (largest)"
+            f"{len(self)} solution{'s' if len(self) != 1 else ''} of {self.problem.name!r}: "
+            f"{np.count_nonzero(self.converged)} converged, relative {where} residual "
+            f"{median:.1e} (median), {largest:.1e} (largest)"
         )
 
 

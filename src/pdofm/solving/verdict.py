@@ -94,7 +94,7 @@ class Evidence:
     @property
     def is_unique(self) -> bool:
         """Whether the problem determines its solution."""
-        return self.undetermined <= NOT_UNIQUE
+        return is_unique(self.undetermined)
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,18 @@ def judge(evidence: Evidence, remedy: str | None = None) -> Verdict:
         if failed is not None:
             status, message, found = failed
             return Verdict(status, message, found if remedy is None else remedy, evidence)
-    message = "one linear solve" if evidence.iteration is None else evidence.iteration.message
+    if evidence.iteration is not None:
+        message = evidence.iteration.message
+    elif evidence.estimate is None:
+        message = "the problem determines its solutions"
+    else:
+        message = "the linear problem was solved in one step"
     return Verdict(Status.CONVERGED, message, evidence=evidence)
+
+
+def is_unique(undetermined: float) -> bool:
+    """Whether a problem determines its solution, from the fraction of a random function that it does not see."""
+    return undetermined <= NOT_UNIQUE
 
 
 def is_accurate(errors: Any, required: float = ACCEPTABLE) -> Any:

@@ -42,7 +42,7 @@ from pdofm.training.optimisers import Optimiser, check_optimiser, default_optimi
 CHUNK = 20
 """Steps that are compiled into one loop; between chunks come progress, callbacks, checkpoints and interrupts."""
 
-COMPARED_POINTS = 2048
+NETWORK_POINTS = 2048
 """Points at which the network's own solution is compared with the one by least squares."""
 
 
@@ -80,7 +80,7 @@ class Trained:
         the truth.
         """
         better = fit(problem, self.features)
-        points = problem.domain.sample(COMPARED_POINTS)
+        points = problem.domain.sample(NETWORK_POINTS)
         own, reference = (evaluate(self.features, c, points) for c in (self.coefficients, better.coefficients))
         estimate = distance(own, reference)
         trained = Verdict(Status.CONVERGED, "output layer as trained")
@@ -122,7 +122,7 @@ def pretrain(
             `losses.Projected()` (the residual that least squares leaves), `losses.Variational(energy)`,
             `losses.Supervised(function)`, `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
         penalty: what is weighted by λ, by default `losses.Orthogonality()`, the Frobenius norm of UᵀU - I.
-        steps: most steps.
+        steps: the largest number of steps.
         tol: stop when the physics loss falls below this fraction of its first value, if that is positive; 0 never
             stops early.
         points, boundary_points: points per step inside and on all conditions together.
@@ -184,6 +184,7 @@ class _Run:
         self.seed = seeds[1]
         output = np.random.default_rng(seeds[0]).standard_normal((features.size, problem.layout.components))
         trainable, self.rest = eqx.partition(features, trainable_mask(features))
+        self.rest_for_training = cast(self.rest, self.dtype)
         parameters = cast((trainable, output * np.sqrt(2 / sum(output.shape))), self.dtype)
         with jax.numpy_dtype_promotion("standard"):  # optax mixes types
             moments = recipe.optimiser.init(parameters)
@@ -254,7 +255,7 @@ class _Run:
         count = min(CHUNK, self.steps - done)
         is_fixed = self.fixed is not None
         samples = self.fixed if is_fixed else self.draw(count, self.seed + done)
-        trained = train(self.recipe, count, is_fixed, cast(self.rest, self.dtype), self.state, samples)
+        trained = train(self.recipe, count, is_fixed, self.rest_for_training, self.state, samples)
         # An interrupt comes where the steps are waited for: what they changed is taken after that, at once.
         self.state, losses = jax.block_until_ready(trained)
         for name, values in losses.items():
