@@ -573,3 +573,36 @@ def test_a_tolerance_below_rounding_is_named():
         pf.solve(problem, 30, tol=1e-18)
     with pytest.raises(SolveError, match="must be a positive number; got -1"):
         pf.solve(problem, 30, tol=-1.0)
+
+
+@pytest.mark.parametrize("features", [60, pf.Chebyshev(SQUARE, degree=10)], ids=["network", "polynomials"])
+def test_operators_differentiate_a_solution(features):
+    u, x = pf.solve(problem(), features, tol=1e-3), [0.3, 0.4]
+    np.testing.assert_allclose(pf.grad(u)(x), u.gradient(x), rtol=1e-7)
+    np.testing.assert_allclose(pf.laplacian(u)(x), 3 * -wavy(np.array(x)), rtol=1e-2)
+
+
+def test_a_solution_is_data_of_another_problem():
+    first = scalar()
+    again = pf.solve(problem().replace(conditions=[pf.Dirichlet(first)]), 100)
+    inside = SQUARE.sample(20)
+    np.testing.assert_allclose(again(inside), first(inside), atol=10 * first.errors().max + 1e-12)
+
+
+def test_components_of_a_solution_are_data_too():
+    flow = pf.Problem(
+        SQUARE,
+        lambda u, x: pf.laplacian(u.v)(x),
+        0.0,
+        [pf.Dirichlet(lambda x: jnp.stack([x[0], x[1]]), unknown="v")],
+        unknowns={"v": 2},
+    )
+    v = pf.solve(flow, 30).v
+    carried = pf.Problem(SQUARE, lambda u, x: pf.laplacian(u)(x), pf.div(v), [pf.Dirichlet(0.0)])
+    source = pf.Problem(SQUARE, lambda u, x: pf.laplacian(u)(x), 2.0, [pf.Dirichlet(0.0)])
+    np.testing.assert_allclose(pf.solve(carried, 50)([0.5, 0.0]), pf.solve(source, 50)([0.5, 0.0]), rtol=1e-5)
+
+
+def test_in_a_function_a_solution_is_called_at_one_point():
+    with pytest.raises(ProblemError, match=r"called at one point, as u\(x\) with 2 coordinates in all; got shapes"):
+        problem().replace(source=lambda x: scalar()(x[0]))

@@ -42,7 +42,7 @@ class _FrozenOperator:
         return joined(self.function(u, w, *args))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """The equation ``operator(u, x) = source(x)`` in a domain, with conditions.
 
@@ -99,6 +99,11 @@ class Problem:
             checks.check_place(term, self.domain)
         if self.layout.has_time:
             checks.check_start(self.terms[1:], max(self.orders(None)))
+
+    def __repr__(self) -> str:
+        system = "" if self.unknowns is None else f"unknowns {dict(self.unknowns)}, "
+        known = ", exact solution known" if self.exact is not None else ""
+        return f"Problem({self.name!r} on {self.domain!r}, {system}conditions {list(self.stated)}{known})"
 
     @property
     def stated(self) -> tuple[BaseCondition, ...]:

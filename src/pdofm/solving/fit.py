@@ -12,7 +12,7 @@ from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
-from pdofm.errors import NonlinearError
+from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
 from pdofm.solving.estimate import estimate
@@ -37,6 +37,7 @@ def fit(
 
     The arguments are those of `solve`; `memory` holds what is known from solving the same problem before.
     """
+    _check_method(method)
     clock = Clock()
     with clock("points"):
         discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
@@ -78,6 +79,15 @@ def fit(
         violations=_violations(held_out),
     )
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+
+
+def _check_method(method: object) -> None:
+    if method is not None and not isinstance(method, Method):
+        called = method.__name__ if isinstance(method, type) else str(method).capitalize()
+        example = f"{called}()" if called in ("Linear", "Newton", "Picard") else "Newton()"
+        raise SolveError(
+            f"method= takes Linear(), Newton() or Picard(); got {method!r}. Write method={example}, or leave it out."
+        )
 
 
 def _residuals(outcome: Outcome, held_out: System) -> dict[str, Residual]:
