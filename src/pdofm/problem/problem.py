@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Int
 
 from pdofm.calculus.jumps import Jump, hidden_jump
+from pdofm.calculus.steep import Transition, transitions
 from pdofm.calculus.symbol import Symbol, symbol_of
 from pdofm.calculus.terms import Fields, Layout, Term, distinct, joined
 from pdofm.domain import Domain, Part, SpaceTime
@@ -199,6 +200,11 @@ class Problem:
         """Where a coefficient of the operator jumps inside a derivative, which differentiation does not see; None if no
         such place is found."""
         return hidden_jump(self._symbol, self.domain)
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Where coefficients of the operator change steeply."""
+        return transitions(self._symbol, self.domain)
 
     def check_data(self, term: Term, rows: int, data: str) -> None:
         """Raise unless the right side of a term has one value at a point, or one for each of the `rows`; messages call

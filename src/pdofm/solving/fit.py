@@ -18,6 +18,7 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.estimate import estimate
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Residual, Solution, Stats
+from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
 
 
@@ -77,6 +78,7 @@ def fit(
         iteration=outcome.verdict,
         estimate=found.error,
         violations=_violations(held_out),
+        hidden=missed_flux(problem, features, outcome.coefficients),
     )
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
 

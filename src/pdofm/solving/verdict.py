@@ -30,8 +30,9 @@ SATISFIED = 1e-8
 """A residual below this fraction of all data is as good as none."""
 
 HIDDEN = 0.1
-"""The largest residual of the equation on a dense set of points, relative to the largest right side there. A larger one
-means that a detail of the data lies between the collocation points."""
+"""The largest residual of the equation on a dense set of points, relative to the largest right side there, or its
+integral across a steep change of a coefficient, relative to the terms of the equation. A larger one means that a detail
+of the data lies between the collocation points."""
 
 
 START_NEARER = "start nearer to the solution (initial=), or in fewer features"
@@ -64,7 +65,8 @@ class Evidence:
         estimate: the estimated relative error.
         violations: for each term the residual at held-out points, as a fraction of all data.
         undetermined: the fraction of a random function that neither the equation nor the conditions see.
-        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side.
+        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side, or
+            its integral where coefficients change steeply, relative to the terms of the equation.
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
         features, points, usual_points: how many features and collocation points inside the domain were used, and how
             many points are usual for as many features.
@@ -190,8 +192,8 @@ def _resolved(evidence: Evidence) -> Failure | None:
     if evidence.hidden is None or evidence.hidden <= HIDDEN:
         return None
     message = (
-        "the residual between the collocation points is large: the solution or the data vary faster than the points "
-        "resolve"
+        "the residual between the collocation points is large: the solution, the data or the coefficients vary faster "
+        "than the points resolve"
     )
     return Status.UNRESOLVED, message, "use more points, or a space that is finer there"
 
