@@ -45,9 +45,10 @@ NEGLIGIBLE = 1e-9
 """Condition number times rounding below which a full-rank system is known to leave nothing undetermined."""
 
 PERTURBATION = 1e-13
-"""Size of a random change of all rows, relative to the rows of a random function, that must not move the solution by
-more than `NOT_UNIQUE`. It then moves that of every problem of the zoo, in all families of features, by less than 3e-8,
-and that of problems that lack a condition, in the default features, by 4e-2 or more."""
+"""Size of a random change of the data, relative to the data of a random function. If it moves the solution by more than
+`NOT_UNIQUE`, the problem does not determine its solution. It moves the solutions of the zoo by less than 3e-8, in
+networks, random features and polynomials, and those of problems that lack a condition, in the default features, by 4e-2
+or more."""
 
 PERTURBATIONS = 4
 """Random changes that are tried: the chance that all of them miss what a single function leaves free is small."""
@@ -137,8 +138,8 @@ def _free_fraction(
     """The size of the unseen part relative to the whole, from the values of `_free_functions`; that of the solutions
     for tiny data, if it shows that the solution is not unique.
 
-    `own` is the solution of the problem with the norm of its data. Where solutions grow, it is large for its data, too,
-    and what it is compared with must be tiny relative to its data.
+    `own` is the solution of the problem with the norm of its data. Where solutions grow exponentially, it is itself
+    large for its data, and the solutions for tiny data must be compared with it.
     """
     if len(values) == 0:
         return 0.0
