@@ -60,7 +60,7 @@ def _select(u: Any, unknown: str | None) -> Callable[..., Array]:
 
 @dataclass(frozen=True)
 class _Residual:
-    """What a function of the user's returns, ``residual(u, x)``."""
+    """The value of the user's function ``residual(u, x)``."""
 
     function: Callable[..., Any]
 

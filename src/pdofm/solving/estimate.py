@@ -67,7 +67,7 @@ def estimate(features: Features, outcome: Outcome, held_out: System, points: Poi
     """How wrong an outcome is, from its system at held-out points, of which those inside the domain are `points`."""
     functions = {fraction: _coarse(features, outcome, fraction) for fraction in (NEAR, *CALIBRATING, *SLOW)}
     free = _free_functions(features, outcome.factorization)
-    # All functions in one go: evaluating the features costs more than combining them.
+    # All functions in a single call: evaluating the features costs more than combining them.
     found = evaluate_all(features, np.stack([outcome.coefficients, *functions.values(), *free]), points)
     fine, coarse = found[0], found[1 : 1 + len(functions)]
     data = float(np.linalg.norm(outcome.projected))
