@@ -47,8 +47,9 @@ def test_attributes_with_new_names_answer_to_the_old_ones():
 
 
 def test_the_size_of_a_network_had_another_name():
-    with pytest.warns(DeprecationWarning, match=r"width= of NetworkFeatures\(\) is now called size="):
+    with pytest.warns(DeprecationWarning, match=r"width= of NetworkFeatures\(\) is now called size=") as caught:
         assert pf.NetworkFeatures(pf.Interval(0, 1), width=7).size == 7
+    assert caught[0].filename == __file__  # the line to change, not one of the machinery that makes the object
 
 
 def test_the_way_to_place_points_had_another_name():

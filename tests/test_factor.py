@@ -361,6 +361,7 @@ def test_many_solutions_are_functions_of_one_point_or_of_many():
     with pytest.raises(IndexError, match="index out of range"):
         many[3]
     assert "3 solutions of 'problem': 3 converged, relative fitted residual" in repr(many)
+    assert "1 solution of 'problem': 1 converged" in repr(solver("poisson").solve([1.0]))
     assert "converged" in repr(many[0])
 
 

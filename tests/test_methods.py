@@ -109,7 +109,7 @@ def test_linear_names_all_terms_that_are_not_linear():
 
 def test_a_linear_problem_is_solved_in_one_step_by_default():
     u = pf.solve(poisson(), SIZE)
-    assert (u.stats.steps, u.reason) == ([], "one linear solve")
+    assert (u.stats.steps, u.reason) == ([], "the linear problem was solved in one step")
     assert u.errors().relative_l2 < 1e-11
 
 
@@ -361,3 +361,32 @@ def test_what_an_iteration_still_lacks_is_extrapolated_from_its_last_steps():
         steps = [{"change": rate**k, "residual": 0.0} for k in range(6)]
         outcome = Outcome(np.zeros((1, 1)), factorization, np.zeros(1), np.zeros(1), {}, steps=steps)
         assert outcome.iteration_error == pytest.approx(rate / (1 - rate) * rate**5)
+
+
+def test_an_iteration_starts_from_numbers_functions_and_other_solutions():
+    """u'' = 0 inside, u² = 4 at both ends: the solutions are ±2 and straight lines between them."""
+    roots = pf.Problem(
+        LINE, lambda u, x: pf.laplacian(u)(x), 0.0, [pf.Condition(lambda u, x: u(x) ** 2 - 4)], name="roots"
+    )
+    above = pf.solve(roots, 20, method=pf.Newton(initial=1.0))
+    below = pf.solve(roots, 20, method=pf.Newton(initial=lambda x: -1.0 - 0.1 * x[0]))
+    again = pf.solve(roots, pf.Chebyshev(LINE, degree=5), method=pf.Newton(initial=below))
+    for u, value in ((above, 2.0), (below, -2.0), (again, -2.0)):
+        np.testing.assert_allclose(u(np.linspace(-1, 1, 5)[:, None]), value, atol=1e-9)
+
+
+def test_a_start_of_a_system_has_all_components():
+    pair = pf.Problem(
+        LINE,
+        lambda u, x: (u.a(x) ** 2 - 4, u.b(x) - u.a(x)),
+        0.0,
+        [pf.Dirichlet(-2.0, on=[[0.0]], unknown="a")],
+        unknowns={"a": 1, "b": 1},
+    )
+    start = {"b": lambda x: 0 * x[0], "a": lambda x: -1.0 + 0 * x[0]}
+    u = pf.solve(pair, pf.Chebyshev(LINE, degree=4), method=pf.Newton(initial=start))
+    np.testing.assert_allclose(u([0.5]), [-2.0, -2.0], atol=1e-9)
+    with pytest.raises(SolveError, match=r"functions for \['a'\]; expected one for each of \['a', 'b'\]"):
+        pf.solve(pair, 5, method=pf.Newton(initial={"a": start["a"]}))
+    with pytest.raises(SolveError, match=r"initial has 1 values at a point; expected 2, one for each of a, b"):
+        pf.solve(pair, 5, method=pf.Newton(initial=start["a"]))

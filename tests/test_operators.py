@@ -265,3 +265,15 @@ def test_reverse_mode_over_coefficients_gives_the_operator_of_every_basis_functi
 def test_operators_keep_the_precision_of_the_point():
     x = jnp.asarray(POINTS[0], dtype=jnp.float32)
     assert pf.laplacian(lambda x: jnp.sum(x**2))(x).dtype == jnp.float32
+
+
+def test_a_divergence_needs_a_vector():
+    x = jnp.array([0.3, 0.4])
+    with pytest.raises(ProblemError, match=r"div\(\) takes a vector function .*, 2; got a scalar"):
+        pf.div(jnp.sum)(x)
+    with pytest.raises(ProblemError, match=r"div\(\) takes a vector function .*, 2; got 3 entries"):
+        pf.div(lambda y: jnp.stack([y[0], y[1], y[0]]))(x)
+
+
+def test_a_point_may_be_a_list():
+    assert pf.laplacian(lambda x: x[0] ** 2 + x[1] ** 3)([1.0, 2.0]) == 14.0

@@ -136,7 +136,7 @@ def test_an_interior_layer_is_found_and_resolved_with_few_features():
     layer = find_layer(search)
     assert layer is not None
     assert abs(layer.center) == pytest.approx(0.37, abs=0.01)
-    assert search.solved(layer.polynomials(600)).errors().relative_l2 <= 1e-8
+    assert search.solved(layer.polynomials(200), "clustered").errors().relative_l2 <= 1e-12
 
 
 def test_a_slanted_layer_is_found_where_it_is():
@@ -406,7 +406,7 @@ def test_a_nonlinearity_that_shows_at_another_size_is_noticed_later():
         conditions=[pf.Dirichlet(0.0)],
     )
     features = pf.Chebyshev(problem.domain, 20)
-    assert pf.solve(problem, features).reason == "one linear solve"
+    assert pf.solve(problem, features).reason == "the linear problem was solved in one step"
     solver = pf.factor(problem, features)
     with pytest.raises(NonlinearError, match="'equation'"):
         solver.solve([lambda x: 1000.0])

@@ -727,6 +727,13 @@ WRONG_TYPES = {
     "problem by its name": ("pf.solve('heat', tol=0.1)", r"got str. Make one with zoo.get\('heat'\)"),
     "factored by its name": ("pf.factor('heat')", r"factor\(\) takes a Problem; got str"),
     "no features": ("pf.solve(P, -5)", "features must be an integer of at least 1; got -5"),
+    "a method by its name": (
+        "pf.solve(P, 9, method='newton')",
+        r"got 'newton'. Write method=Newton\(\), or leave it out",
+    ),
+    "a method as a class": ("pf.solve(P, 9, method=pf.Picard)", r"takes Linear\(\), .*Write method=Picard\(\)"),
+    "a value differentiated": ("pf.laplacian(1.0)", r"laplacian\(\) takes a function; .*, not laplacian\(u\(x\)\)"),
+    "an axis by its name": ("pf.partial(f, 'x')", "takes the numbers of axes, 0 for the first coordinate; got 'x'"),
     "features": ("pf.solve(P, 'many')", "features must be Features such as NetworkFeatures.*got str"),
     "fractional features": ("pf.solve(P, 10.5)", "features must be Features.*or a number; got float"),
     "size": ("pf.NetworkFeatures(D, 2.5)", "size must be an integer of at least 1; got 2.5"),
@@ -806,3 +813,39 @@ def test_an_equation_without_time_derivatives_needs_no_start():
     problem = Problem(HEAT, lambda u, x, t: -pf.laplacian(u)(x, t), lambda x, t: jnp.exp(t), [pf.Dirichlet(0.0)])
     u = pf.solve(problem, pf.Chebyshev(HEAT, degree=12))
     assert u(0.5, 0.3) == pytest.approx(np.exp(0.3) / 8, rel=1e-9)
+
+
+@pytest.mark.parametrize("place", ["source", "value of condition 'dirichlet'"])
+def test_a_scalar_function_is_refused_where_a_vector_is_expected(place):
+    def scalar(x):
+        return x[0]
+
+    source, value = (scalar, 0.0) if place == "source" else (0.0, scalar)
+    with pytest.raises(ProblemError, match=f"The {place} has 1 entry at a point; expected 2, .* Return a vector"):
+        pf.Problem(
+            SQUARE,
+            lambda u, x: -pf.laplacian(u.v)(x),
+            source,
+            [pf.Dirichlet(value, unknown="v")],
+            unknowns={"v": 2},
+        )
+
+
+def test_a_problem_is_printed_in_one_line():
+    at = np.full((100, 2), 0.5)
+    conditions = [pf.Dirichlet(0.0, on=at, name="inside"), pf.Neumann(poisson, on=SQUARE.face(0, 0)), pf.Robin(1, 2)]
+    shown = repr(pf.Problem(SQUARE, poisson, 1.0, [*conditions[:1], pf.Dirichlet(0.0)], name="plate"))
+    assert shown == (
+        "Problem('plate' on Box([0, 0], [1, 2]), conditions [Dirichlet(value=0.0, on=<100 points>, name='inside'), "
+        "Dirichlet(value=0.0)])"
+    )
+    assert repr(conditions[1]) == "Neumann(value=poisson, on=Part(x0=lower; measure 2))"
+    assert repr(conditions[2]) == "Robin(alpha=1, beta=2)"
+
+
+def test_a_name_that_does_not_exist_is_explained():
+    with pytest.raises(AttributeError, match=r"'pdofm' has no attribute 'Rectangle'. Did you mean Box\?"):
+        pf.Rectangle  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Did you mean NetworkFeatures\?"):
+        pf.networkfeatures  # noqa: B018
+    assert not hasattr(pf, "__nothing__")

@@ -461,18 +461,6 @@ def test_where_nothing_is_solved_the_conditions_are_suspected():
         pf.solve(neumann, 60)
 
 
-def test_where_all_is_satisfied_and_the_solution_uncertain_a_condition_is_missing():
-    square = pf.Box([0, 0], [1, 1])
-    free = pf.Problem(  # up to a constant
-        square, lambda u, x: -pf.laplacian(u)(x), lambda x: jnp.cos(jnp.pi * x[0]), [pf.Neumann(0.0)], name="free"
-    )
-    with pytest.warns(
-        ConvergenceWarning,
-        match="all conditions are satisfied nevertheless, so they do not determine the solution: add a condition",
-    ):
-        pf.solve(free, 200)
-
-
 BOTH = pf.Box([-1, -1], [1, 1])
 NOT_UNIQUE = {
     "constant": (lambda u, x: -pf.laplacian(u)(x), lambda x: jnp.sin(jnp.pi * x[0] / 2), pf.Neumann(0.0)),
@@ -504,6 +492,36 @@ def test_factored_it_has_not_converged_either():
     with pytest.warns(ConvergenceWarning, match=message):
         solver = pf.factor(problem, pf.Chebyshev(BOTH, degree=16))
     assert not solver.solve([source]).converged.any()
+
+
+def test_a_free_constant_is_noticed_in_features_that_do_not_contain_it():
+    operator, source, condition = NOT_UNIQUE["constant"]
+    problem = pf.Problem(BOTH, operator, source, [condition], name="constant")
+    with pytest.warns(ConvergenceWarning, match="the solution is not unique"):
+        assert pf.solve(problem).verdict.status is pf.Status.UNDETERMINED
+    with pytest.warns(ConvergenceWarning, match="'constant' does not determine its solutions"):
+        assert not pf.factor(problem).solve([source]).converged.any()
+
+
+STRIP = pf.SpaceTime(pf.Interval(0, 1), 1)
+START = pf.Initial(lambda x, t: jnp.sin(jnp.pi * x[0]))
+AT_REST = pf.Initial(lambda x, t: jnp.sin(jnp.pi * x[0]), velocity=0.0)
+EVOLUTIONS = {
+    "heat": (lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t) / 10, START),
+    "wave": (lambda u, x, t: pf.dt(pf.dt(u))(x, t) - pf.laplacian(u)(x, t), AT_REST),
+}
+
+
+@pytest.mark.parametrize("name", EVOLUTIONS)
+def test_an_evolution_without_conditions_on_all_sides_is_not_unique(name):
+    operator, start = EVOLUTIONS[name]
+    left, both = pf.Dirichlet(0.0, on=STRIP.face(0, 0)), pf.Dirichlet(0.0)
+    for conditions in ([start], [start, left]):
+        with pytest.warns(ConvergenceWarning, match="the solution is not unique: .*; add a condition"):
+            assert pf.solve(pf.Problem(STRIP, operator, 0.0, conditions)).error_estimate >= 1
+    u = pf.solve(pf.Problem(STRIP, operator, 0.0, [start, both]))
+    assert u.converged
+    assert u.stats.undetermined < 1e-11
 
 
 def test_what_is_not_determined_because_of_few_points_needs_points():
@@ -555,3 +573,36 @@ def test_a_tolerance_below_rounding_is_named():
         pf.solve(problem, 30, tol=1e-18)
     with pytest.raises(SolveError, match="must be a positive number; got -1"):
         pf.solve(problem, 30, tol=-1.0)
+
+
+@pytest.mark.parametrize("features", [60, pf.Chebyshev(SQUARE, degree=10)], ids=["network", "polynomials"])
+def test_operators_differentiate_a_solution(features):
+    u, x = pf.solve(problem(), features, tol=1e-3), [0.3, 0.4]
+    np.testing.assert_allclose(pf.grad(u)(x), u.gradient(x), rtol=1e-7)
+    np.testing.assert_allclose(pf.laplacian(u)(x), 3 * -wavy(np.array(x)), rtol=1e-2)
+
+
+def test_a_solution_is_data_of_another_problem():
+    first = scalar()
+    again = pf.solve(problem().replace(conditions=[pf.Dirichlet(first)]), 100)
+    inside = SQUARE.sample(20)
+    np.testing.assert_allclose(again(inside), first(inside), atol=10 * first.errors().max + 1e-12)
+
+
+def test_components_of_a_solution_are_data_too():
+    flow = pf.Problem(
+        SQUARE,
+        lambda u, x: pf.laplacian(u.v)(x),
+        0.0,
+        [pf.Dirichlet(lambda x: jnp.stack([x[0], x[1]]), unknown="v")],
+        unknowns={"v": 2},
+    )
+    v = pf.solve(flow, 30).v
+    carried = pf.Problem(SQUARE, lambda u, x: pf.laplacian(u)(x), pf.div(v), [pf.Dirichlet(0.0)])
+    source = pf.Problem(SQUARE, lambda u, x: pf.laplacian(u)(x), 2.0, [pf.Dirichlet(0.0)])
+    np.testing.assert_allclose(pf.solve(carried, 50)([0.5, 0.0]), pf.solve(source, 50)([0.5, 0.0]), rtol=1e-5)
+
+
+def test_in_a_function_a_solution_is_called_at_one_point():
+    with pytest.raises(ProblemError, match=r"called at one point, as u\(x\) with 2 coordinates in all; got shapes"):
+        problem().replace(source=lambda x: scalar()(x[0]))

@@ -6,6 +6,8 @@ jax.config.update(
     "jax_enable_x64", True
 )  # before any array is made: least squares in float32 loses everything gained here
 
+from typing import TYPE_CHECKING  # noqa: E402
+
 from pdofm import errors, metrics, zoo  # noqa: E402
 from pdofm.adaptive.entry import solve  # noqa: E402
 from pdofm.adaptive.policy import default_policy  # noqa: E402
@@ -110,3 +112,25 @@ __all__ = [
     "tune_scale",
     "zoo",
 ]
+
+
+_OTHER_WORDS = {
+    "Circle": "Disk",
+    "Cube": "Box",
+    "Rectangle": "Box",
+    "Sphere": "Ball",
+    "Square": "Box",
+    "divergence": "div",
+    "gradient": "grad",
+    "laplace": "laplacian",
+    "time_derivative": "dt",
+}
+"""What other packages call some names of this one."""
+
+
+if not TYPE_CHECKING:  # a checker of types would take every name for an existing one
+
+    def __getattr__(name: str):
+        """Raise the error for a name that does not exist, which offers the most similar one."""
+        known = () if name.startswith("_") else __all__
+        raise AttributeError(errors.misspelled("module 'pdofm'", name, known, _OTHER_WORDS))

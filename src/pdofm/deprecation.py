@@ -1,9 +1,14 @@
 """Old names of arguments and attributes, which keep working for one version."""
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, TypeVar
+
+MACHINERY = {"equinox", "jaxtyping", "beartype"}
+"""Packages whose frames may lie between a constructor and the line that calls it."""
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 
@@ -30,11 +35,23 @@ def _accepting(names: dict[str, str], function: Any, owner: str) -> Any:
             if new in kwargs:
                 raise TypeError(f"{owner}() got both {old}= and {new}=, which is its new name. Give {new}= only.")
             message = f"{old}= of {owner}() is now called {new}=; the old name will go in the next version."
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            warnings.warn(message, DeprecationWarning, stacklevel=_level_of_user(sys._getframe(1)))
             kwargs[new] = kwargs.pop(old)
         return function(*args, **kwargs)
 
     return wrapper
+
+
+def _level_of_user(frame: FrameType) -> int:
+    """The `stacklevel` of the user's line, for a function that was called from `frame`.
+
+    Modules of equinox construct their instances through a metaclass, whose frames are not the user's; neither are
+    those of the checks of types.
+    """
+    level = 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in MACHINERY:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def renamed_attribute(old: str, new: str) -> property:

@@ -1,7 +1,7 @@
 """The exceptions of pdofm. Every message says what was given, what was expected and what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class PdofmError(Exception):
@@ -42,3 +42,14 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
     return UnknownNameError(f"Unknown {kind} {name!r}. {hint}Known: {', '.join(known)}.")
+
+
+def misspelled(owner: str, name: str, known: Iterable[str], other_words: Mapping[str, str]) -> str:
+    """The message for an attribute that `owner` does not have. It offers what `other_words` calls it, or the most
+    similar of the `known` names."""
+    by_lower = {each.lower(): each for each in known}
+    exact = by_lower | {word.lower(): each for word, each in other_words.items()}
+    lower = name.lower()
+    near = [exact[lower]] if lower in exact else difflib.get_close_matches(lower, by_lower, n=3, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(by_lower.get(each.lower(), each) for each in near)}?" if near else ""
+    return f"{owner} has no attribute {name!r}.{hint}"

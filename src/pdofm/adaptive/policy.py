@@ -110,7 +110,7 @@ def _grow_across_a_layer(search: Search, why: str) -> None:
         return
     direction = np.round(layer.direction, 3).tolist()
     found = f"{why}: width {layer.width:.1g} at n·x = {layer.center:.3g}, n = {direction}"
-    search.grow("polynomials stretched across a layer", found, layer.polynomials)
+    search.grow("polynomials stretched across a layer", found, layer.polynomials, "clustered")
 
 
 def _grow_partition(search: Search, why: str) -> None:

@@ -18,11 +18,12 @@ from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.problem.problem import Problem
 from pdofm.solving.solution import Solution
+from pdofm.solving.steep import missed_flux
 
 DENSE_POINTS = 20_000
 """Points of the dense check: in one dimension a detail of a thousandth of the interval contains about twenty."""
 
-COMPARED_POINTS = 1000
+AGREEMENT_POINTS = 1000
 """Points at which solutions are compared."""
 
 
@@ -31,7 +32,7 @@ class Verifier:
 
     def __init__(self, problem: Problem, seed: int):
         self.problem, self.seed = problem, seed
-        self._compared = problem.domain.sample(COMPARED_POINTS, "random", key=seed)
+        self._compared = problem.domain.sample(AGREEMENT_POINTS, "random", key=seed)
         self._last: tuple[Solution, float] | None = None
 
     def values(self, solution: Solution) -> Float[np.ndarray, "n C"]:
@@ -64,12 +65,13 @@ class Verifier:
         return self._left(solution, points) - right_values(layout, block, entries(layout, block))
 
     def hidden(self, solution: Solution) -> float:
-        """The largest residual at the dense points, relative to the largest right side there. An equation without a
-        right side has no detail that could be hidden: 0."""
+        """The largest residual at the dense points, relative to the largest right side there, or what is missed where
+        coefficients change steeply, if that is more."""
         if self._last is None or self._last[0] is not solution:
             largest = float(np.max(np.abs(self.right)))
             found = float(np.max(np.abs(self.residual(solution)))) / largest if largest > 0 else 0.0
-            self._last = solution, found
+            missed = missed_flux(self.problem, solution.features, solution.coefficients)
+            self._last = solution, found if missed is None else max(found, missed)
         return self._last[1]
 
     def _at(self, points: Points) -> Block:

@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,9 @@ from jaxtyping import Float
 from pdofm.errors import ProblemError
 
 Function = Callable[..., Array]
+
+PointLike = Any
+"""A point: an array of shape (d,), or a list of d numbers."""
 
 FEW_AXES = 2
 """The largest number of axes along which derivatives are taken one after the other. That makes no transposed copies,
@@ -60,11 +64,31 @@ def _along(u: Function, direction: Array | np.ndarray, argument: int = 0) -> Fun
     return derivative
 
 
+def _point(x: PointLike) -> Array:
+    """A point as an array: a user may give a list."""
+    return x if hasattr(x, "size") else jnp.asarray(x, jnp.result_type(float))
+
+
+def _check_function(operator: str, u: Any) -> None:
+    if not callable(u):
+        raise ProblemError(
+            f"{operator}() takes a function; got a value. Differentiate first, then evaluate: "
+            f"{operator}(u)(x), not {operator}(u(x))."
+        )
+
+
 def partial(u: Function, *axes: int) -> Function:
     """The partial derivative of u along the given axes of x, in turn: ``partial(u, 0, 1)`` is ∂²u/∂x₀∂x₁."""
+    _check_function("partial", u)
+    for axis in axes:
+        if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+            raise ProblemError(
+                f"partial(u, …) takes the numbers of axes, 0 for the first coordinate; got {axis!r}. "
+                "Write partial(u, 0)(x) for ∂u/∂x₀, and dt(u)(x, t) for the time derivative."
+            )
 
-    def derivative(x: Array, *rest: Array) -> Array:
-        of_u = u
+    def derivative(x: PointLike, *rest: Array) -> Array:
+        x, of_u = _point(x), u
         for axis in axes:
             if not -x.size <= axis < x.size:
                 raise ProblemError(f"partial(u, {axis}): x has {x.size} coordinates, numbered 0 to {x.size - 1}.")
@@ -77,8 +101,10 @@ def partial(u: Function, *axes: int) -> Function:
 def grad(u: Function) -> Function:
     """The gradient, of shape ``(d,)``, of a scalar u; the Jacobian, with entries ``[i, j]`` = ∂uᵢ/∂xⱼ, of a vector
     u."""
+    _check_function("grad", u)
 
-    def gradient(x: Array, *rest: Array) -> Array:
+    def gradient(x: PointLike, *rest: Array) -> Array:
+        x = _point(x)
         if x.size <= FEW_AXES:
             return jnp.stack([_along(u, v)(x, *rest) for v in np.eye(x.size)], axis=-1)
         columns = jax.vmap(lambda v: _along(u, v)(x, *rest))(jnp.eye(x.size, dtype=x.dtype))
@@ -89,9 +115,18 @@ def grad(u: Function) -> Function:
 
 def div(u: Function) -> Function:
     """The divergence of a vector function, Σ ∂uᵢ/∂xᵢ; of a matrix function row by row, Σⱼ ∂uᵢⱼ/∂xⱼ."""
+    _check_function("div", u)
 
-    def divergence(x: Array, *rest: Array) -> Array:
-        return jnp.trace(grad(u)(x, *rest), axis1=-2, axis2=-1)
+    def divergence(x: PointLike, *rest: Array) -> Array:
+        x = _point(x)
+        jacobian = grad(u)(x, *rest)
+        if jacobian.ndim < 2 or jacobian.shape[-2] != x.size:
+            found = "a scalar" if jacobian.ndim < 2 else f"{jacobian.shape[-2]} entries"
+            raise ProblemError(
+                f"div() takes a vector function with as many entries as x has coordinates, {x.size}; got {found}. "
+                "The divergence of a gradient is div(grad(u))(x), or laplacian(u)(x)."
+            )
+        return jnp.trace(jacobian, axis1=-2, axis2=-1)
 
     return divergence
 
@@ -103,8 +138,11 @@ def hessian(u: Function) -> Function:
 
 def laplacian(u: Function) -> Function:
     """The Laplacian Σ ∂²u/∂xᵢ²; for a vector u, of each component."""
+    _check_function("laplacian", u)
 
-    def sum_of_second_derivatives(x: Array, *rest: Array) -> Array:
+    def sum_of_second_derivatives(x: PointLike, *rest: Array) -> Array:
+        x = _point(x)
+
         def second(v: Array | np.ndarray) -> Array:
             return _along(_along(u, v), v)(x, *rest)
 
@@ -117,6 +155,7 @@ def laplacian(u: Function) -> Function:
 
 def dt(u: Function) -> Function:
     """The time derivative ∂u/∂t of ``u(x, t)``."""
+    _check_function("dt", u)
     along = _along(u, jnp.ones(()), argument=1)
 
     def derivative(*args: Array) -> Array:

@@ -92,6 +92,11 @@ class Symbol:
         return decides_by_point(self.lhs, self.layout, self.dim, self.space_dim)
 
     @cached_property
+    def has_constant_coefficients(self) -> bool:
+        """Whether nothing in the left side is computed from the point, as far as the traced program shows."""
+        return self._full.constant is not None
+
+    @cached_property
     def _full(self) -> "_Compiled":
         return _Compiled(self, up_to(self.dim, self.order))
 

@@ -4,12 +4,12 @@ One mechanism serves linear and nonlinear problems. At coefficients c the left s
 
     lhs(c + δ) ≈ lhs(c) + J δ,      J = d lhs / d c,
 
-one row of J per point and entry. Two things that know nothing of each other meet in a row: the symbol of the term,
-G_α = ∂ lhs / ∂(∂^α u), and the derivatives of the features,
+one row of J per point and entry. A row combines the symbol of the term, G_α = ∂ lhs / ∂(∂^α u), which does not depend
+on the features, with the derivatives of the features, which do not depend on the problem:
 
     J[(i, k), (j, c)] = Σ_α G[i, k, α, c] ∂^α φ_j(x_i).
 
-Left sides that look at u at other points, too, are differentiated with respect to the coefficients (see `direct`).
+Left sides that also depend on u at other points are differentiated with respect to the coefficients (see `direct`).
 """
 
 from collections.abc import Sequence

@@ -75,8 +75,8 @@ def _is_extended(term: Term) -> bool:
     return term.on is None or (isinstance(term.on, Part) and any(piece.dim > 0 for piece in term.on.pieces))
 
 
-FEWEST_CANDIDATES, MOST_CANDIDATES = 16, 2000
-"""Candidates that are drawn per collocation point where the features choose among points."""
+FEWEST_PER_POINT, MOST_PER_POINT = 16, 2000
+"""The smallest and the largest number of candidates per collocation point, where the features choose among them."""
 
 ALL_CANDIDATES = 2**21
 """The largest number of candidates that are drawn for one term: a few hundred MiB of derivatives at most."""
@@ -84,8 +84,8 @@ ALL_CANDIDATES = 2**21
 
 def _pool(concentration: float, count: int) -> int:
     """Enough candidates for `count` points to find those that are wanted most."""
-    most = int(np.clip(ALL_CANDIDATES // count, FEWEST_CANDIDATES, MOST_CANDIDATES))
-    return int(np.clip(2 * concentration, FEWEST_CANDIDATES, most))
+    most = int(np.clip(ALL_CANDIDATES // count, FEWEST_PER_POINT, MOST_PER_POINT))
+    return int(np.clip(2 * concentration, FEWEST_PER_POINT, most))
 
 
 def _wanted(

@@ -44,7 +44,7 @@ class RightSides:
         return self._known[role, block.term.name][1][: len(block.points)]
 
     def learn(self, layout: Layout, blocks: dict[str, Block], columns: int) -> None:
-        """Evaluate the right side of one term in several roles where it is not known yet, all in one go."""
+        """Evaluate the right side of one term in several roles where it is not known yet, in a single call."""
         known = {role: self._beginning(role, block) for role, block in blocks.items()}
         new = {role: block.part(slice(len(known[role]), None)) for role, block in blocks.items()}
         new = {role: block for role, block in new.items() if len(block.points) > 0}

@@ -51,7 +51,7 @@ class Piece:
 
     def place(self, u: UnitPoints, sampling: str, rng: np.random.Generator) -> tuple[Points, Normals]:
         """The points and normals at parameters `u` `(n, dim)`, without rejected ones; for the sampling "clustered" they
-        move towards the ends of the parameters."""
+        move towards the ends of the parameters. Only pieces that reject points at random use `rng`."""
         if sampling == "clustered":
             u = np.where(self.ends, cluster(u), u)
         return self.filtered(*self.chart(u))

@@ -34,7 +34,7 @@ def smooth_window(y: Array) -> Array:
     return 1 - t**4 * (35 - 84 * t + 70 * t**2 - 20 * t**3)
 
 
-MOST_CANDIDATES = 2**22
+MOST_COUNTED = 2**22
 """The largest number of candidate points at which windows are counted. Beyond it, `most_overlaps` returns a bound."""
 
 WINDOWS = {"a": jnp.ones_like, "b": window_b, "smooth": smooth_window}
@@ -190,7 +190,7 @@ def most_overlaps(centers: np.ndarray, halves: np.ndarray) -> int:
         # The set of points in most windows has a corner where along each axis some window begins. Those of the windows
         # that meet this one are tried.
         low, high = lower[mine], upper[mine]
-        if low.size ** low.shape[1] > MOST_CANDIDATES:
+        if low.size ** low.shape[1] > MOST_COUNTED:
             most = max(most, len(low))
             continue
         sides = (np.unique(low[:, axis]) for axis in range(low.shape[1]))

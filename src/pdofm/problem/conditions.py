@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -60,7 +60,7 @@ def _select(u: Any, unknown: str | None) -> Callable[..., Array]:
 
 @dataclass(frozen=True)
 class _Residual:
-    """What a function of the user's returns, ``residual(u, x)``."""
+    """The value of the user's function ``residual(u, x)``."""
 
     function: Callable[..., Any]
 
@@ -154,8 +154,21 @@ class BaseCondition(ABC):
             )
         return Term(self.name + suffix, lhs, rhs, on, self.weight)
 
+    def __repr__(self) -> str:
+        """The constructor with the arguments that differ from the defaults."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not f.default}  # type: ignore[arg-type]
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in given.items() if value is not None)
+        return f"{type(self).__name__}({shown})"
 
-@dataclass(frozen=True, eq=False)
+
+def _shown(value: Any) -> str:
+    """A value for a `repr`: functions by name, points by number."""
+    if isinstance(value, Part) or not (callable(value) or np.ndim(value) > 1):
+        return repr(value)
+    return getattr(value, "__name__", type(value).__name__) if callable(value) else f"<{len(value)} points>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Condition(BaseCondition):
     """A general condition, ``residual(u, x) = 0``, on a part of the domain or at given points of shape (n, d).
 
@@ -173,7 +186,7 @@ class Condition(BaseCondition):
         return [self._term(problem, _Residual(self.residual), 0.0)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dirichlet(BaseCondition):
     """The condition ``u = value``. In a system, `unknown` names the unknown that is given (all of them if omitted)."""
 
@@ -189,7 +202,7 @@ class Dirichlet(BaseCondition):
         return [replace(term, kind="value") if self.on is None and self.unknown is None else term]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Neumann(BaseCondition):
     """The condition ``∂u/∂n = value``, with n the outward normal."""
 
@@ -204,7 +217,7 @@ class Neumann(BaseCondition):
         return [self._term(problem, _Mixed(0.0, 1.0, self.unknown), self.value)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Robin(BaseCondition):
     """The condition ``alpha u + beta ∂u/∂n = value``, with numbers alpha and beta, and n the outward normal."""
 
@@ -226,7 +239,7 @@ class Robin(BaseCondition):
         return [self._term(problem, _Mixed(float(self.alpha), float(self.beta), self.unknown), self.value)]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Periodic(BaseCondition):
     """The solution agrees on the two faces of a box across `axis`: its values, and its normal derivatives up to the
     order of the operator minus one.
@@ -282,7 +295,7 @@ class Periodic(BaseCondition):
                 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Initial(BaseCondition):
     """The condition ``u = value`` at the initial time and, if the equation is of second order in time,
     ``∂u/∂t = velocity``."""

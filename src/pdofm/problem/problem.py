@@ -12,6 +12,7 @@ from jax import Array
 from jaxtyping import Int
 
 from pdofm.calculus.jumps import Jump, hidden_jump
+from pdofm.calculus.steep import Transition, transitions
 from pdofm.calculus.symbol import Symbol, symbol_of
 from pdofm.calculus.terms import Fields, Layout, Term, distinct, joined
 from pdofm.domain import Domain, Part, SpaceTime
@@ -42,7 +43,7 @@ class _FrozenOperator:
         return joined(self.function(u, w, *args))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """The equation ``operator(u, x) = source(x)`` in a domain, with conditions.
 
@@ -99,6 +100,11 @@ class Problem:
             checks.check_place(term, self.domain)
         if self.layout.has_time:
             checks.check_start(self.terms[1:], max(self.orders(None)))
+
+    def __repr__(self) -> str:
+        system = "" if self.unknowns is None else f"unknowns {dict(self.unknowns)}, "
+        known = ", exact solution known" if self.exact is not None else ""
+        return f"Problem({self.name!r} on {self.domain!r}, {system}conditions {list(self.stated)}{known})"
 
     @property
     def stated(self) -> tuple[BaseCondition, ...]:
@@ -194,6 +200,11 @@ class Problem:
         """Where a coefficient of the operator jumps inside a derivative, which differentiation does not see; None if no
         such place is found."""
         return hidden_jump(self._symbol, self.domain)
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Where coefficients of the operator change steeply."""
+        return transitions(self._symbol, self.domain)
 
     def check_data(self, term: Term, rows: int, data: str) -> None:
         """Raise unless the right side of a term has one value at a point, or one for each of the `rows`; messages call

@@ -64,18 +64,24 @@ class Trial:
         self.check_data(term, right_side, rows, "source" if is_equation else f"value of condition {term.name!r}")
 
     def check_data(self, term: Term, right_side: RightSide, rows: int, data: str) -> None:
-        """Raise unless the right side has one value at a point, or one per row of the left side; messages call it
-        `data`."""
+        """Raise unless the right side has one value at a point per row of the left side, or is one number for all of
+        them; messages call it `data`."""
 
         def right(z: Array, normal: Array) -> Array:
             return right_side(self.layout, self.layout.arguments(z), normal)
 
         found = self._size(right, data, "")
         self._check_indices(data, term.rhs)
-        if found not in (1, rows):
+        if found != rows and right_side.numbers is not None and found != 1:
             raise ProblemError(
                 f"The {data} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
                 "number."
+            )
+        if found != rows and right_side.numbers is None:
+            raise ProblemError(
+                f"The {data} has {found} {'entry' if found == 1 else 'entries'} at a point; expected {rows}, as many "
+                "as the left side has. Return a vector, as in jnp.stack([…]), or give one number if all entries are "
+                "that number."
             )
 
     def _size(self, function: Callable[..., Array], what: str, first: str) -> int:

@@ -9,7 +9,7 @@ from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
-from pdofm.errors import NonlinearError
+from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import BoxPolynomials, Features
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
@@ -17,6 +17,7 @@ from pdofm.solving.estimate import estimate
 from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Residual, Solution, Stats
+from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
 
 
@@ -36,6 +37,7 @@ def fit(
 
     The arguments are those of `solve`; `memory` holds what is known from solving the same problem before.
     """
+    _check_method(method)
     if isinstance(features, BoxPolynomials):
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
         return fit_given(problem, features, method, tol, key)
@@ -78,8 +80,18 @@ def fit(
         iteration=outcome.verdict,
         estimate=found.error,
         violations=_violations(held_out),
+        hidden=missed_flux(problem, features, outcome.coefficients),
     )
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+
+
+def _check_method(method: object) -> None:
+    if method is not None and not isinstance(method, Method):
+        called = method.__name__ if isinstance(method, type) else str(method).capitalize()
+        example = f"{called}()" if called in ("Linear", "Newton", "Picard") else "Newton()"
+        raise SolveError(
+            f"method= takes Linear(), Newton() or Picard(); got {method!r}. Write method={example}, or leave it out."
+        )
 
 
 def _residuals(outcome: Outcome, held_out: System) -> dict[str, Residual]:

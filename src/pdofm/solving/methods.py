@@ -5,7 +5,7 @@ repeats it. Picard repeats it with the frozen operator, whose derivative leaves 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
+from pdofm.solving.start import start_values
 from pdofm.solving.verdict import START_NEARER, Status, Verdict, judge_iteration
 
 
@@ -116,8 +117,9 @@ class Newton(Method):
     residual no longer falls and the steps are below `stall` (the limit of the features or of rounding is reached).
     Below `keep` the factored matrix serves the next steps, too, as long as they shrink tenfold: no longer quadratic
     convergence, but steps that cost next to nothing and do not count against `max_steps`. They end in the same solution
-    up to the residual that is left, times `keep`; ``keep=0`` is the plain iteration. `initial` is a start: coefficients
-    of shape (m, C), or a Solution in the same features.
+    up to the residual that is left, times `keep`; ``keep=0`` is the plain iteration. `initial` is where the
+    iteration starts: a solution, a number, a function of the point (in a system a dictionary of functions, or one
+    function that returns all components), or coefficients of shape (m, C).
     """
 
     lstsq: LeastSquares = ITERATED
@@ -159,7 +161,7 @@ class Newton(Method):
         return step.change <= self.tol or (shrinks and system.folded is None)
 
     def start(self, discretisation: Discretisation) -> Coefficients:
-        return _start(self.initial, discretisation.zero())
+        return _start(self.initial, discretisation)
 
 
 @renamed(rtol="tol")
@@ -212,7 +214,7 @@ class Picard(Method):
         return _iterate(self, discretisation, c, system, advance)
 
     def start(self, discretisation: Discretisation) -> Coefficients:
-        return _start(self.initial, discretisation.zero())
+        return _start(self.initial, discretisation)
 
 
 def fitted(features: Features, points: Points, values: Float[np.ndarray, "n C"]) -> Coefficients:
@@ -221,12 +223,22 @@ def fitted(features: Features, points: Points, values: Float[np.ndarray, "n C"])
     return ITERATED.factor(feature_values(features, points)).solve(values if lifting is None else values - lifting[0])
 
 
-def _start(initial: Any, zero: Coefficients) -> Coefficients:
+def _start(initial: Any, discretisation: Discretisation) -> Coefficients:
+    """The coefficients of what the user gave as a start."""
+    zero, features = discretisation.zero(), discretisation.features
     if initial is None:
         return zero
-    start = np.asarray(getattr(initial, "coefficients", initial), dtype=np.float64)
+    if getattr(initial, "features", None) is features:
+        initial = initial.coefficients
+    if callable(initial) or isinstance(initial, Mapping) or np.ndim(initial) == 0:
+        points = discretisation.blocks[0].points
+        return fitted(features, points, start_values(initial, discretisation.problem.layout, points))
+    start = np.asarray(initial, dtype=np.float64)
     if start.shape != zero.shape:
-        raise SolveError(f"initial must have shape {zero.shape}, (features, components); got {start.shape}.")
+        raise SolveError(
+            f"initial must have shape {zero.shape}, (features, components); got {start.shape}. Give coefficients, a "
+            "solution, a number, or a function of the point."
+        )
     return start
 
 

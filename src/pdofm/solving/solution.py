@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.core import Tracer
 from jaxtyping import Bool, Float
 
 from pdofm._types import Coefficients
@@ -49,8 +52,8 @@ class Stats:
     `held_out_residual` is the root mean square of all scaled residuals at points that were not fitted.
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
     has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
-    the part of a random function that has no effect on the equation and the conditions: rounding, if the solution is
-    unique.
+    the part of a random function that has no effect on the equation and the conditions, or none above rounding: tiny,
+    if the solution is unique.
     """
 
     rows: int
@@ -86,18 +89,37 @@ class Attempt:
 
 @dataclass(frozen=True, eq=False)
 class Expansion(ABC):
-    """A function in the space of some features, Σ cⱼ φⱼ, for the unknowns of a problem."""
+    """A function in the space of some features, Σ cⱼ φⱼ, for the unknowns of a problem.
+
+    It can be used in the functions of another problem, and the operators of `pdofm` can be applied to it.
+    """
 
     problem: Problem
     features: Features
     coefficients: Coefficients
 
     def __call__(self, *points: Any) -> Any:
+        if any(isinstance(each, Tracer) for each in points):
+            return self._traced(points)
         z, single = points_of(self.problem, points)
         values = evaluate(self.features, self.coefficients, z)
         if self.problem.layout.unknowns is None:
             values = values[:, 0]
         return values[0] if single else values
+
+    def _traced(self, points: tuple[Any, ...]) -> Array:
+        """The value at one point, inside a function that JAX traces."""
+        layout, dim = self.problem.layout, self.problem.domain.dim
+        args = tuple(jnp.asarray(each, jnp.float64) for each in points)
+        z = layout.point(args) if len(args) == 1 + layout.has_time else args[0]
+        if len(args) > 1 + layout.has_time or z.shape != (dim,):
+            expected = "u(x, t) or u(point)" if layout.has_time else "u(x)"
+            raise ProblemError(
+                f"A solution in the function of a problem is called at one point, as {expected} with {dim} coordinates "
+                f"in all; got shapes {[each.shape for each in args]}."
+            )
+        values = self.features.combine(z, jnp.asarray(self.coefficients))
+        return values[0] if layout.unknowns is None else values
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -106,7 +128,8 @@ class Expansion(ABC):
         if name not in offsets:
             raise AttributeError(
                 f"{type(self).__name__} has no attribute {name!r}; unknowns: "
-                f"{list(offsets) or 'one scalar, call u(x)'}."
+                f"{list(offsets) or 'one scalar, call u(x)'}. Its derivatives are u.gradient(points) and, at a point, "
+                "those of the operators, as in laplacian(u)(x)."
             )
         start, size = offsets[name]
         at = start if size == 1 else slice(start, start + size)
@@ -235,7 +258,8 @@ class Solutions:
         is_held_out: whether the residuals are taken at points that were not fitted, which is so if all data are
             functions. Data in arrays are known at the fitted points only; the residual there is too small if there are
             hardly more rows than features.
-        converged: whether the residual is below 1e-2; where it is not, the features cannot represent the solution.
+        converged: whether the residual is small enough (`pdofm.solving.verdict.ACCEPTABLE`) and the solution unique.
+            Where the residual is too large, the features cannot represent the solution.
     """
 
     problem: Problem
@@ -268,8 +292,9 @@ class Solutions:
         where = "held-out" if self.is_held_out else "fitted"
         median, largest = np.median(self.residuals), np.max(self.residuals)
         return (
-            f"{len(self)} solutions of {self.problem.name!r}: {np.count_nonzero(self.converged)} converged, relative "
-            f"{where} residual {median:.1e} (median), {largest:.1e} (largest)"
+            f"{len(self)} solution{'s' if len(self) != 1 else ''} of {self.problem.name!r}: "
+            f"{np.count_nonzero(self.converged)} converged, relative {where} residual "
+            f"{median:.1e} (median), {largest:.1e} (largest)"
         )
 
 

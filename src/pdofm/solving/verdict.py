@@ -30,8 +30,9 @@ SATISFIED = 1e-8
 """A residual below this fraction of all data is as good as none."""
 
 HIDDEN = 0.1
-"""The largest residual of the equation on a dense set of points, relative to the largest right side there. A larger one
-means that a detail of the data lies between the collocation points."""
+"""The largest residual of the equation on a dense set of points, relative to the largest right side there, or its
+integral across a steep change of a coefficient, relative to the terms of the equation. A larger one means that a detail
+of the data lies between the collocation points."""
 
 
 START_NEARER = "start nearer to the solution (initial=), or in fewer features"
@@ -64,7 +65,8 @@ class Evidence:
         estimate: the estimated relative error.
         violations: for each term the residual at held-out points, as a fraction of all data.
         undetermined: the fraction of a random function that neither the equation nor the conditions see.
-        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side.
+        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side, or
+            its integral where coefficients change steeply, relative to the terms of the equation.
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
         features, points, usual_points: how many features and collocation points inside the domain were used, and how
             many points are usual for as many features.
@@ -94,7 +96,7 @@ class Evidence:
     @property
     def is_unique(self) -> bool:
         """Whether the problem determines its solution."""
-        return self.undetermined <= NOT_UNIQUE
+        return is_unique(self.undetermined)
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,18 @@ def judge(evidence: Evidence, remedy: str | None = None) -> Verdict:
         if failed is not None:
             status, message, found = failed
             return Verdict(status, message, found if remedy is None else remedy, evidence)
-    message = "one linear solve" if evidence.iteration is None else evidence.iteration.message
+    if evidence.iteration is not None:
+        message = evidence.iteration.message
+    elif evidence.estimate is None:
+        message = "the problem determines its solutions"
+    else:
+        message = "the linear problem was solved in one step"
     return Verdict(Status.CONVERGED, message, evidence=evidence)
+
+
+def is_unique(undetermined: float) -> bool:
+    """Whether a problem determines its solution, from the fraction of a random function that it does not see."""
+    return undetermined <= NOT_UNIQUE
 
 
 def is_accurate(errors: Any, required: float = ACCEPTABLE) -> Any:
@@ -180,8 +192,8 @@ def _resolved(evidence: Evidence) -> Failure | None:
     if evidence.hidden is None or evidence.hidden <= HIDDEN:
         return None
     message = (
-        "the residual between the collocation points is large: the solution or the data vary faster than the points "
-        "resolve"
+        "the residual between the collocation points is large: the solution, the data or the coefficients vary faster "
+        "than the points resolve"
     )
     return Status.UNRESOLVED, message, "use more points, or a space that is finer there"
 

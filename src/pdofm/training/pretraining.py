@@ -42,7 +42,7 @@ from pdofm.training.optimisers import Optimiser, check_optimiser, default_optimi
 CHUNK = 20
 """Steps that are compiled into one loop; between chunks come progress, callbacks, checkpoints and interrupts."""
 
-COMPARED_POINTS = 2048
+NETWORK_POINTS = 2048
 """Points at which the network's own solution is compared with the one by least squares."""
 
 
@@ -52,8 +52,7 @@ class Trained:
 
     Attributes:
         features: the trained features, in float64.
-        coefficients: the output layer that was trained along, (m, C): with it the features are the network's own
-            solution, see `network_solution`.
+        coefficients: the output layer, (m, C), which was trained together with the features; see `network_solution`.
         history: a list per recorded quantity: "loss", "physics", "orthogonality", one entry per step.
         verdict: how the training ended; `reason` is a view of it.
     """
@@ -80,7 +79,7 @@ class Trained:
         the truth.
         """
         better = fit(problem, self.features)
-        points = problem.domain.sample(COMPARED_POINTS)
+        points = problem.domain.sample(NETWORK_POINTS)
         own, reference = (evaluate(self.features, c, points) for c in (self.coefficients, better.coefficients))
         estimate = distance(own, reference)
         trained = Verdict(Status.CONVERGED, "output layer as trained")
@@ -122,20 +121,20 @@ def pretrain(
             `losses.Projected()` (the residual that least squares leaves), `losses.Variational(energy)`,
             `losses.Supervised(function)`, `losses.Residual.weighted({"dirichlet": 10})` or one of your own.
         penalty: what is weighted by λ, by default `losses.Orthogonality()`, the Frobenius norm of UᵀU - I.
-        steps: most steps.
+        steps: the largest number of steps.
         tol: stop when the physics loss falls below this fraction of its first value, if that is positive; 0 never
             stops early.
-        points, boundary_points: points per step inside and on all conditions together.
-        resample: new points in every step; False keeps the first ones.
+        points, boundary_points: the number of points in each step, inside the domain and for all conditions together.
+        resample: whether every step draws new points; False keeps the first ones.
         optimiser: any of optax, with schedules and weight decay as there, for instance
             ``optax.adamw(optax.cosine_decay_schedule(1e-3, 1000), weight_decay=1e-4)``, or ``optax.lbfgs()`` together
-            with ``resample=False``; by default Adam with a step size of 1e-4, which improves features that are good to
-            start with and does not lose what they have.
-        precision: "float32" or "float64", of the training only; features come back in float64.
+            with ``resample=False``; by default Adam with a step size of 1e-4, which improves good features without
+            spoiling them.
+        precision: "float32" or "float64", for the training alone; the trained features are in float64.
         key: seed of points and output layer; the same seed and settings give the same features on the same machine.
-        checkpoint: a file to write every few steps and to resume from; a run that was killed goes on to the same
-            result, bit for bit.
-        record: more quantities for the history, as functions of the features, measured every 20 steps.
+        checkpoint: a file that is written every few steps and from which a run resumes; a run that was killed and
+            resumed gives the same result, bit for bit.
+        record: further quantities for the history, as functions of the features, measured every 20 steps.
         progress: show a progress bar if standard error is a terminal.
 
     A loss that is no longer finite stops the training with a warning, and a keyboard interrupt stops it quietly; both
@@ -184,6 +183,7 @@ class _Run:
         self.seed = seeds[1]
         output = np.random.default_rng(seeds[0]).standard_normal((features.size, problem.layout.components))
         trainable, self.rest = eqx.partition(features, trainable_mask(features))
+        self.rest_for_training = cast(self.rest, self.dtype)
         parameters = cast((trainable, output * np.sqrt(2 / sum(output.shape))), self.dtype)
         with jax.numpy_dtype_promotion("standard"):  # optax mixes types
             moments = recipe.optimiser.init(parameters)
@@ -254,7 +254,7 @@ class _Run:
         count = min(CHUNK, self.steps - done)
         is_fixed = self.fixed is not None
         samples = self.fixed if is_fixed else self.draw(count, self.seed + done)
-        trained = train(self.recipe, count, is_fixed, cast(self.rest, self.dtype), self.state, samples)
+        trained = train(self.recipe, count, is_fixed, self.rest_for_training, self.state, samples)
         # An interrupt comes where the steps are waited for: what they changed is taken after that, at once.
         self.state, losses = jax.block_until_ready(trained)
         for name, values in losses.items():

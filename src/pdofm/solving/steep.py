@@ -1,0 +1,55 @@
+"""Whether a solution resolves the places where coefficients of its equation change steeply.
+
+The measure is the residual integrated across such a place, along the direction of the change. If the flux a ∂u/∂n of
+``div(a grad u)`` fails to be continuous, that integral is the jump of the flux, however narrow the place. The residual
+of a steep coefficient outside of derivatives is bounded, and its integral vanishes with the width: not resolving it
+does no harm.
+"""
+
+import numpy as np
+
+from pdofm._types import Coefficients
+from pdofm.calculus.symbol import symbol_of
+from pdofm.discrete.assemble import left_values
+from pdofm.discrete.collocate import Block
+from pdofm.discrete.evaluate import derivatives, evaluate
+from pdofm.discrete.leftsides import entries
+from pdofm.discrete.right import right_values
+from pdofm.features import Features
+from pdofm.problem.problem import Problem
+
+REACH, ACROSS = 4.0, 65
+"""How far from a place the residual is integrated, in widths, and at how many points."""
+
+TYPICAL_POINTS = 256
+"""Points at which the typical size of the terms of the equation is measured."""
+
+
+def missed_flux(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
+    """The largest integral of the residual across a steep place, relative to the size of the terms of the equation
+    times the size of the domain; None if there is no such place."""
+    places, layout, domain = problem.transitions, problem.layout, problem.domain
+    if not places:
+        return None
+    s = np.linspace(-REACH, REACH, ACROSS)[:, None]
+    points = np.stack([place.point + place.width * s * place.direction for place in places])
+    inside = domain.contains(points.reshape(-1, domain.dim)).reshape(points.shape[:2])
+    at = np.where(inside[:, :, None], points, [[place.point] for place in places]).reshape(-1, domain.dim)
+    term, space_dim = problem.terms[0], domain.dim - layout.has_time
+    block = Block(term, problem.right_side(term), at, np.zeros((len(at), space_dim)))
+    residual = left_values(layout, features, block, coefficients)
+    residual -= right_values(layout, block, entries(layout, block))
+    step = 2 * REACH / (ACROSS - 1) * np.array([place.width for place in places])
+    integrals = step[:, None] * np.sum(residual.reshape(*points.shape[:2], -1) * inside[:, :, None], axis=1)
+
+    somewhere = domain.sample(TYPICAL_POINTS)
+    symbol = symbol_of(term.lhs, layout, domain.dim, space_dim)
+    which = symbol.indices(somewhere, np.zeros((len(somewhere), space_dim)))
+    found = symbol.coefficients(somewhere, derivatives(features, coefficients, somewhere, which))
+    # The median, for near a steep place the coefficients of lower order are derivatives of it.
+    typical = np.median(np.abs(found.coefficients), axis=0)
+    lengths = float(domain.size) ** (1.0 - np.sum(which, axis=1))
+    u = np.sqrt(np.mean(evaluate(features, coefficients, somewhere) ** 2, axis=0))
+    sizes = np.einsum("kac,a,c->k", typical, lengths, u)
+    missed = np.max(np.abs(integrals), axis=0)
+    return float(np.max(np.divide(missed, sizes, out=np.zeros_like(missed), where=sizes > 0)))
