@@ -64,10 +64,12 @@ def test_a_search_does_not_believe_it_either():
 
 
 def test_a_solution_that_resolves_it_is_accepted():
-    u = pf.solve(conduction(1e-2), tol=1e-6)
+    """The flux is a derivative: in a layer of width w it is less accurate than the solution by 1/w."""
+    width = 1e-2
+    u = pf.solve(conduction(width), tol=1e-6)
     assert u.converged
     assert u.errors().relative_l2 < 1e-6
-    assert missed_flux(u.problem, u.features, u.coefficients) < 1e-5
+    assert missed_flux(u.problem, u.features, u.coefficients) < 1e-6 / width
 
 
 LEGITIMATE = {

@@ -48,15 +48,9 @@ def fit(
         discretisation = replace(discretisation, held_out=others)
     features = discretisation.features
     with clock("assemble"):
-        first = Linear() if method is None else method
-        system = first.system(discretisation)
+        system = (method or Linear()).system(discretisation)
     with clock("solve"):
-        try:
-            outcome = first.run(discretisation, system)
-        except NonlinearError:
-            if method is not None:
-                raise
-            outcome = Newton().run(discretisation, system)
+        outcome = _run(method, discretisation, system)
     with clock("estimate"):
         held_out = outcome.held_out or discretisation.system(
             outcome.coefficients, others, check=True, fold=False, role="held out"
@@ -83,6 +77,16 @@ def fit(
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+
+
+def _run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
+    """Run the method; without one, try a linear solve, and Newton's method if the problem turns out nonlinear."""
+    try:
+        return (method or Linear()).run(discretisation, system)
+    except NonlinearError:
+        if method is not None:
+            raise
+        return Newton().run(discretisation, system)
 
 
 def _check_method(method: object) -> None:
