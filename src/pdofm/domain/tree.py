@@ -34,6 +34,7 @@ class BoxTree:
         self._lower = [finite_vector(lower, "lower corner of a tree")]
         self._upper = [finite_vector(upper, "upper corner of a tree")]
         self._axis, self._cut, self._children = [-1], [0.0], [(-1, -1)]
+        self._corners: tuple[Points, Points] | None = None  # of all nodes, as long as none is added
 
     @classmethod
     def of(cls, lower: Numbers, upper: Numbers, arrays: "TreeArrays") -> "BoxTree":
@@ -58,7 +59,10 @@ class BoxTree:
 
     def corners(self, nodes: Int[np.ndarray, " n"]) -> tuple[Points, Points]:
         """The lower and upper corners of nodes."""
-        return np.array(self._lower)[nodes], np.array(self._upper)[nodes]
+        if self._corners is None or len(self._corners[0]) < len(self._lower):
+            self._corners = np.array(self._lower), np.array(self._upper)
+        lower, upper = self._corners
+        return lower[nodes], upper[nodes]
 
     def box(self, node: int) -> tuple[Vector, Vector]:
         """The lower and upper corner of a node."""
