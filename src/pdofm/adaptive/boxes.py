@@ -71,6 +71,10 @@ HALVING = math.log(3 + 8**0.5)
 """Slope of the coefficients, in the logarithm per degree, of a function that is singular at a distance of one box: it
 tells the degrees in boxes that are halved towards a singularity."""
 
+MOST_LEVELS, LEAST_EXPONENT = 10, 0.25
+"""Boxes at a strong singularity are halved so many times in a round, at most, and as if its exponent were at least
+this: that of a derivative, such as a pressure, may be negative."""
+
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
 and of the L2 norm. So it counts about as much at a corner, where it is largest in tiny patches, as elsewhere."""
@@ -178,7 +182,7 @@ class _Rounds:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
                     if touches(self.tree, node, point.point):
-                        self._grade(node, point)
+                        self._grade(node, point, domain.size * point.smallest(tol))
 
     def solve(self) -> BoxFit:
         """One round: solve, and estimate the error."""
@@ -242,6 +246,8 @@ class _Rounds:
     def _refine_patch(self, found: BoxFit, patch: int, wanted: float) -> None:
         """Raise the degree of a patch or split it, to lower its error to a fraction."""
         members = found.cover.members[patch]
+        if self.largest[-1] < CLEAR and self._deepened(members, wanted):
+            return
         degrees = self.degrees[members[0]]
         highest = self.highest
         tails, slopes = found.tails[patch], found.slopes[patch]
@@ -281,15 +287,25 @@ class _Rounds:
         graded = False
         for node in members:
             for point in self.points:
-                large = np.max(self._sides(node)) > 4 * self.problem.domain.size * point.smallest(self.tol)
-                if large and touches(self.tree, node, point.point):
-                    self._grade(node, point)
+                smallest = self.problem.domain.size * point.smallest(self.tol)
+                if np.max(self._sides(node)) > 4 * smallest and touches(self.tree, node, point.point):
+                    self._grade(node, point, smallest)
                     graded = True
                     break
         return graded
 
-    def _grade(self, node: int, point: SingularPoint) -> None:
-        """Halve a leaf towards a singular point, with degrees that fall towards it."""
+    def _deepened(self, members: list[int], wanted: float) -> bool:
+        """Halve the boxes of a patch further towards a strong singularity that they touch, to lower the error there to
+        a fraction: a higher degree would not. Whether there is one."""
+        touching = [(n, p) for n in members for p in self.points if p.is_strong and touches(self.tree, n, p.point)]
+        for node, point in touching:
+            levels = math.ceil(-math.log2(wanted) / (max(point.exponent, LEAST_EXPONENT) + SMALL))
+            self._grade(node, point, float(np.max(self._sides(node))) / 2 ** int(np.clip(levels, 1, MOST_LEVELS)))
+        return bool(touching)
+
+    def _grade(self, node: int, point: SingularPoint, smallest: float) -> None:
+        """Halve a leaf towards a singular point until it is as small as `smallest`, with degrees that fall towards
+        it."""
         size = self.problem.domain.size
 
         def degree(width: float) -> int:
@@ -298,7 +314,7 @@ class _Rounds:
             return int(np.clip(wanted, LOWEST_DEGREE, self.highest))
 
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
-        grade(self.tree, self.degrees, node, point.point, size * point.smallest(self.tol), degree)
+        grade(self.tree, self.degrees, node, point.point, smallest, degree)
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""
