@@ -1,0 +1,1 @@
+"""Other questions to a problem than its solution: evolution in time, eigenvalues, unknown numbers, families."""
