@@ -168,6 +168,10 @@ class Symbol:
                 return None
         return found
 
+    def values(self, points: Points, normals: SpaceNormals, jet: Jet) -> Float[np.ndarray, "n k"]:
+        """The left side at points at the jet of a function, without its coefficients."""
+        return self._compiled(points, normals).values(points, normals, jet, POINTS_PER_CALL)
+
     def coefficients(self, points: Points, jet: Jet | None = None) -> Linearisation:
         """The left side and its coefficients at a jet (a positive random one if omitted), without the test whether the
         left side evaluates u elsewhere."""
@@ -220,9 +224,11 @@ class _Compiled:
         )
         return Linearisation(self.indices, left, coefficients)
 
-    def values(self, points: Points, normals: SpaceNormals, jet: Jet) -> Float[np.ndarray, "n k"]:
+    def values(
+        self, points: Points, normals: SpaceNormals, jet: Jet, size: int = PRUNING_POINTS
+    ) -> Float[np.ndarray, "n k"]:
         """The left sides alone."""
-        return in_batches(self._left, (points, normals, np.moveaxis(jet, 0, 1)), (PRUNING_POINTS,))
+        return in_batches(self._left, (points, normals, np.ascontiguousarray(np.moveaxis(jet, 0, 1))), (size,))
 
     @cached_property
     def _program(self) -> Jaxpr:

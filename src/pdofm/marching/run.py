@@ -1,0 +1,199 @@
+"""One run over all time with a tolerance for each slab: how long slabs are, and how fine the space is."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import Vector
+from pdofm.marching.radau import Radau
+from pdofm.marching.slab import Matrices, Slab, linearised_at, solve_slab
+from pdofm.marching.spaces import Space, States
+
+LADDER = 52
+"""The shortest slab is the whole time divided by 2^52, below which times are no longer distinct."""
+
+FIRST_STEP = 7
+"""The first slab is tried with the whole time divided by 2^7."""
+
+MARGIN = 0.3
+"""The next slab is twice as long if its time coefficients are then expected to be this fraction of the tolerance."""
+
+COARSEN_EVERY = 3
+"""The space is coarsened after every third slab, if it can be."""
+
+ITERATION = 0.02
+"""The last step of the iteration on a slab, as a fraction of the tolerance of a slab."""
+
+SMALLEST_STEP = 5e-15
+"""The smallest step of the iteration that can be asked for, relative to the solution, because of rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """One slab of a solution: its place on the ladder, the space, and the Chebyshev coefficients in time of the state,
+    of shape (degree + 1, N); `tail` is the size of what was left out, in time and in space."""
+
+    position: int
+    level: int
+    space: Space
+    coefficients: Float[np.ndarray, "q N"]
+    tail: float
+    steps: int
+
+
+class TooFine(Exception):
+    """The space that the solution needs is larger than allowed."""
+
+
+class Stuck(Exception):
+    """The shortest slab does not converge: the solution ceases to exist, or is not resolved."""
+
+
+@dataclass(eq=False)
+class Run:
+    """A run: where it is, and what it has found.
+
+    Attributes:
+        space, states: the space and the state now.
+        tol: the largest tail of a slab in time and in space, relative to the solution.
+        scheme: the stages in time.
+        scale: the largest norm of each component so far.
+        position, level: the time reached, as a multiple of 2^-LADDER of the whole, and the length of the next slab,
+            2^-level of the whole.
+    """
+
+    space: Space
+    states: States
+    scheme: Radau
+    tol: float
+    scale: Vector
+    most_unknowns: int
+    position: int = 0
+    level: int = FIRST_STEP
+    matrices: Matrices | None = None
+    pieces: list[Piece] = field(default_factory=list)
+    rejected: int = 0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the end is reached."""
+        return self.position == 2**LADDER
+
+    @property
+    def fraction(self) -> float:
+        """The part of the time that is done."""
+        return self.position / 2**LADDER
+
+    @property
+    def time(self) -> float:
+        """The time reached."""
+        return self._time(self.position)
+
+    def _time(self, position: int) -> float:
+        domain = self.space.statement.domain
+        return domain.t0 + (domain.t1 - domain.t0) * (position / 2**LADDER)
+
+    def advance(self) -> Piece:
+        """The next slab."""
+        shorter = 0
+        while True:
+            while self.position % 2 ** (LADDER - self.level):
+                self.level += 1
+            found = self._attempt()
+            if isinstance(found, Piece):
+                break
+            if found:
+                # Repeated rejections, as at a singular start, shorten the slab faster and faster.
+                shorter += 1
+                self.level += max(found, min(shorter, 4))
+                self.rejected += 1
+            if self.level > LADDER:
+                raise Stuck
+        self.pieces.append(found)
+        self.position += 2 ** (LADDER - self.level)
+        grows = self.level > 0 and self.position % 2 ** (LADDER - self.level + 1) == 0
+        if grows and self._time_tail * 2.0**self.scheme.stages <= MARGIN * self.tol:
+            self.level -= 1
+        if len(self.pieces) % COARSEN_EVERY == 0:
+            self._coarsen()
+        return found
+
+    def _attempt(self) -> Piece | int:
+        """Try a slab: the slab, or by how many levels it must be shorter; 0 asks for another attempt in the space that
+        was refined meanwhile."""
+        length = self._time(self.position + 2 ** (LADDER - self.level)) - self.time
+        if self.matrices is None:
+            self.matrices = linearised_at(self.space, self.states, self.time)
+        step = max(ITERATION * self.tol, SMALLEST_STEP)
+        slab = solve_slab(self.matrices, self.scheme, self.states, self.time, length, self.scale, step)
+        if slab is None:
+            return 2
+        values = self._with_start(slab)
+        scale = np.maximum(self.scale, self.space.norms(values).max(axis=0))
+        coefficients = self.scheme.to_chebyshev @ values
+        in_time = float(np.max(self.space.norms(coefficients[-1]) / scale))
+        if in_time > 1e3 * self.tol and self.level < LADDER:
+            return self._shorter(in_time)
+        tails = self.space.tails(values, scale)
+        marks = self.space.marked(tails, self.tol)
+        if marks is not None:
+            self._refine(marks)
+            return 0
+        if in_time > self.tol and self.level < LADDER:
+            return self._shorter(in_time)
+        self.scale, self.matrices, self._time_tail = scale, slab.matrices, in_time
+        self.states = [slab.stages[k][-1] for k in range(len(self.states))]
+        tail = math.hypot(in_time, float(np.linalg.norm(tails)))
+        return Piece(self.position, self.level, self.space, coefficients, tail, slab.steps)
+
+    def _shorter(self, in_time: float) -> int:
+        return max(1, math.ceil(math.log2(in_time / self.tol) / self.scheme.stages))
+
+    def _with_start(self, slab: Slab) -> Float[np.ndarray, "q N"]:
+        """The values at the start and at the stages. Components without time derivative have no value of their own at
+        the start: theirs is extrapolated from the stages."""
+        stages, start = slab.stages[0], self.states[0].copy()
+        free = self.space.algebraic
+        start[free] = self.scheme.back @ stages[:, free]
+        return np.concatenate([start[None], stages])
+
+    def _refine(self, marks) -> None:
+        self.space, self.states = self.space.refined(marks, self.states)
+        if self.space.size > self.most_unknowns:
+            raise TooFine
+        if self.position == 0:
+            self.states = self.space.fitted()
+        self.matrices = None
+
+    def _coarsen(self) -> None:
+        scales = [self.scale, *(np.maximum(self.space.norms(each), self.scale) for each in self.states[1:])]
+        before = self.space
+        self.space, self.states = self.space.coarsened(self.states, scales, self.tol)
+        if self.space is not before:
+            self.matrices = None
+
+
+def first_run(make: Callable[[], Space], scheme: Radau, tol: float, most_unknowns: int) -> Run:
+    """A run at its start: the space is refined until it represents the initial values, then coarsened."""
+    space = make()
+    states = space.fitted()
+    while True:
+        size = space.norms(states[0])
+        scale = np.where(size > 0, size, 1.0)
+        marks = space.marked(space.tails(states[0][None], scale), tol)
+        if marks is None:
+            break
+        space, states = space.refined(marks, states)
+        if space.size > most_unknowns:
+            raise TooFine
+        states = space.fitted()
+    while True:
+        scales = [np.where(norm > 0, norm, 1.0) for norm in map(space.norms, states)]
+        coarser, fewer = space.coarsened(states, scales, tol)
+        if coarser is space:
+            break
+        space, states = coarser, fewer
+    return Run(space, states, scheme, tol, scale, most_unknowns)

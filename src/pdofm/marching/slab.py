@@ -1,0 +1,128 @@
+"""One slab: all stages of Radau's method at once, by a simplified Newton iteration that falls apart into one system in
+space per eigenvalue of the stage matrix."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import Vector
+from pdofm.errors import SolveError
+from pdofm.marching.radau import Radau
+from pdofm.marching.spaces import Space, States
+
+MOST_STEPS = 25
+"""Steps of the iteration before the slab is shortened."""
+
+SLOW = 0.3
+"""A step that is not smaller than this fraction of the one before asks for new matrices, if they are old."""
+
+STALLED = 0.9
+"""A step that is not smaller than this fraction of the one before makes no progress."""
+
+ROUNDED = 1e-11
+"""Steps below this fraction of the solution that no longer fall are rounding errors."""
+
+class Matrices:
+    """The factored matrices of a space at one linearisation, by length of the slab: one set serves all slabs of that
+    length. `at` and `time` are where the equations are linearised."""
+
+    def __init__(self, space: Space, at: States, time: float):
+        self.space, self.at, self.time = space, at, time
+        self._linear: Any = None
+        self._factors: dict[tuple[float, int], list[Any]] = {}
+
+    def factors(self, scheme: Radau, length: float) -> list[Any]:
+        """A factorisation for each of the eigenvalues that are picked."""
+        key = (length, scheme.stages)
+        if key not in self._factors:
+            if self._linear is None:
+                self._linear = self.space.linearise(self.at, self.time)
+            rates = scheme.eigenvalues / length
+            self._factors[key] = [
+                self.space.factor(self._linear, float(rates[i].real) if scheme.is_real(i) else complex(rates[i]))
+                for i in scheme.picked.tolist()
+            ]
+        return self._factors[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Slab:
+    """The outcome on a slab: the states at its stages by order of the time derivative, the number of steps, and the
+    matrices to go on with."""
+
+    stages: States
+    steps: int
+    matrices: Matrices
+
+
+def solve_slab(
+    matrices: Matrices, scheme: Radau, start: States, time: float, length: float, scale: Vector, tol: float
+) -> Slab | None:
+    """Solve the equations at all stages; None if the iteration does not converge.
+
+    Args:
+        matrices: of the space, perhaps from an earlier slab. They are renewed if they converge slowly.
+        scheme: the stages.
+        start: the state at the start of the slab, by order of the time derivative.
+        time, length: of the slab.
+        scale: the size of each component.
+        tol: the size of the last step, relative to `scale`.
+    """
+    space, times = matrices.space, time + length * scheme.nodes
+    change, size, fresh = np.zeros((scheme.stages, space.size)), np.inf, matrices.time == time
+    for step in range(1, MOST_STEPS + 1):
+        states = _derivatives(scheme, start, change, length)
+        with np.errstate(over="ignore", invalid="ignore"):
+            right = space.residual(states, times)
+        if not np.all(np.isfinite(right)):
+            return None
+        try:
+            delta = _correction(scheme, matrices.factors(scheme, length), space, right)
+        except SolveError:
+            return None
+        change = change - delta
+        before, size = size, float(np.max(space.norms(delta) / scale))
+        if not np.isfinite(size):
+            return None
+        rate = size / before if np.isfinite(before) else 1.0
+        if size <= tol * (1 - rate) or (rate > SLOW and size <= ROUNDED and size <= 100 * tol):
+            return Slab(_derivatives(scheme, start, change, length), step, matrices)
+        if rate > SLOW and step > 1 and not fresh:
+            # Old matrices: new ones, at the start of this slab, from which the iteration begins again.
+            matrices, change, size, fresh = Matrices(space, _one(start, space), time), 0 * change, np.inf, True
+        elif rate > STALLED and step > 2:
+            return None
+    return None
+
+
+def _one(start: States, space: Space) -> States:
+    """A state with its highest time derivative, taken to be zero."""
+    return [*(each[None] for each in start), np.zeros((1, space.size))]
+
+
+def linearised_at(space: Space, start: States, time: float) -> Matrices:
+    """The matrices at a state."""
+    return Matrices(space, _one(start, space), time)
+
+
+def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p N"], length: float) -> States:
+    """The states at the stages from the change since the start: u, its time derivative, and so on."""
+    states = [start[0] + change]
+    for each in [*start[1:], None]:
+        states.append(scheme.slope @ change / length)
+        if each is not None:
+            change = states[-1] - each
+    return states
+
+
+def _correction(scheme: Radau, factors: list[Any], space: Space, right: Float[np.ndarray, "p M"]) -> Any:
+    """The step of Newton's method: in the basis of eigenvectors the stages are independent."""
+    found = np.zeros((scheme.stages, space.size))
+    rows = scheme.inverse[scheme.picked] @ right
+    for i, row, factor in zip(scheme.picked.tolist(), rows, factors, strict=True):
+        real = scheme.is_real(i)
+        part = space.ordered(factor.solve(row.real if real else row))
+        found += (1.0 if real else 2.0) * np.outer(scheme.basis[:, i], part).real
+    return found

@@ -1,0 +1,74 @@
+"""What a run asks of a space of functions of x."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from pdofm._types import Vector
+from pdofm.features import Features
+from pdofm.marching.statement import Statement
+
+States = list[Float[np.ndarray, "... N"]]
+"""Functions of x, or several of them in a batch, by order of the time derivative."""
+
+
+class Space(Protocol):
+    """Functions of x with N coefficients in all, in which an evolution is discretised.
+
+    A state of order K in time is a list of K functions: values and time derivatives below K.
+    """
+
+    statement: Statement
+    size: int
+    algebraic: Bool[np.ndarray, " N"]
+    """The coefficients of components without time derivative."""
+
+    @property
+    def features(self) -> Features:
+        """The functions that the coefficients belong to."""
+        ...
+
+    def coefficients(self, state: Any) -> Any:
+        """The coefficients (q, m, C) of q functions, given as (q, N), in `features`."""
+        ...
+
+    def fitted(self) -> States:
+        """The state at the start."""
+        ...
+
+    def residual(self, states: States, times: Vector) -> Any:
+        """All equations and conditions (p, M) at p times, of a function with its time derivatives."""
+        ...
+
+    def linearise(self, states: States, time: float) -> Any:
+        """The same at one time, linearised, for `factor`."""
+        ...
+
+    def factor(self, linear: Any, rate: Any) -> Any:
+        """Factor the linearised equations for functions of x times exp(rate t): an object with ``solve(rows)``."""
+        ...
+
+    def ordered(self, solution: Any) -> Any:
+        """A solution of a factored system, in the order of a state."""
+        ...
+
+    def norms(self, state: Any) -> Any:
+        """The root mean square (…, C) of each component over space."""
+        ...
+
+    def tails(self, state: Any, scale: Vector) -> Vector:
+        """What may be missing in space, part by part of it, relative to `scale`."""
+        ...
+
+    def marked(self, tails: Vector, tol: float) -> Any:
+        """What to refine so that the tails are smaller than `tol`; None if nothing."""
+        ...
+
+    def refined(self, marks: Any, states: States) -> "tuple[Space, States]":
+        """A finer space, and the same state in it."""
+        ...
+
+    def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Space, States]":
+        """A coarser space that still represents the state, if there is one."""
+        ...
