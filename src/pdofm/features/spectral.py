@@ -267,11 +267,16 @@ class Fourier(Features):
         return 2 * len(_half_space(self.dim, self.degree, self.kind)) - 1
 
     @property
+    def waves(self) -> Int[np.ndarray, "k d"]:
+        """The wave vectors: zero, whose only function is 1, then those of each pair of a cosine and a sine."""
+        return _half_space(self.dim, self.degree, self.kind)
+
+    @property
     def imposes(self) -> str | None:
         return "periodic" if self.extension == 1 else None
 
     def values(self, y: Point) -> FeatureValues:
-        waves = _half_space(self.dim, self.degree, self.kind)
+        waves = self.waves
         phase = y @ ((np.pi / self.extension) * jnp.asarray(waves.T, dtype=y.dtype))
         # cos 0, then the cosine and the sine of each wave in turn, so that leading functions are the coarser ones
         pairs = jnp.stack([cos(phase[1:]), sin(phase[1:])], axis=1).reshape(-1)
@@ -279,7 +284,7 @@ class Fourier(Features):
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         # A wave exp(i k·y) is a product of waves along the axes, and its derivatives are the wave times powers of i k.
-        waves = _half_space(self.dim, self.degree, self.kind)[1:]
+        waves = self.waves[1:]
         on_cube, slopes = self.to_cube(points)
         frequency = np.pi / self.extension
         along = [_wave_table(frequency * on_cube[:, axis], self.degree) for axis in range(self.dim)]
