@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
     *("version", "_types", "errors", "deprecation", "metrics"),
-    *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "training", "adaptive", "questions"),
+    *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
+    *("training", "adaptive", "questions"),
     *("output", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 
@@ -27,7 +28,7 @@ PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors"}
 
 # What is solved and what it is solved with: they meet in discrete.
 STRANGERS = [{"problem", "features"}]
-LAZILY_UPWARD = {"solving": {"output"}}
+LAZILY_UPWARD = {"solving": {"output"}, "marching": {"output"}}
 
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
 

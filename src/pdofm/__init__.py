@@ -32,6 +32,8 @@ from pdofm.features import (  # noqa: E402
     load,
     save,
 )
+from pdofm.marching.evolution import Evolution  # noqa: E402
+from pdofm.marching.march import march  # noqa: E402
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
@@ -60,6 +62,7 @@ __all__ = [
     "Disk",
     "Domain",
     "Errors",
+    "Evolution",
     "Features",
     "Fourier",
     "Functions",
@@ -102,6 +105,7 @@ __all__ = [
     "laplacian",
     "load",
     "losses",
+    "march",
     "metrics",
     "normal_derivative",
     "partial",

@@ -8,6 +8,7 @@ from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import OVERLAP, PartitionOfUnity
 from pdofm.features.random import RandomFeatures
+from pdofm.features.slabs import Slabs
 from pdofm.features.spectral import Chebyshev, Fourier
 from pdofm.features.stretched import StretchedPolynomials
 from pdofm.features.transnet import TransNet
@@ -25,6 +26,7 @@ __all__ = [
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",
+    "Slabs",
     "StretchedPolynomials",
     "TransNet",
     "check_count",

@@ -17,6 +17,10 @@ from pdofm.features.boxes import grouped
 from pdofm.features.spectral import polynomials, table
 
 
+BEYOND = 1e-9
+"""How far beyond the last slab a time may be, as a part of all time: rounding."""
+
+
 class Slabs(Unmapped):
     """Products φⱼ(x) Tₖ(t) in slabs of time, zero outside of their own slab; ``march`` finds such slabs.
 
@@ -80,6 +84,8 @@ class Slabs(Unmapped):
             in_time = self._table(slab, points[at, -1], max(index[-1] for index in which))
             for out, index in zip(found, which, strict=True):
                 out[at] = np.einsum("kn,nkc->nc", in_time[index[-1]], values[in_space.index(index[:-1])])
+        late = points[:, -1] > self.times[-1] + BEYOND * (self.times[-1] - self.times[0])
+        found[:, late] = np.nan
         return found
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 from scipy.sparse import csr_array
 
-from pdofm._types import Mask, Vector
+from pdofm._types import Mask, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.domain import Part
 from pdofm.domain.tree import BoxTree
@@ -131,6 +131,10 @@ class Intervals:
         box = np.where(sides == 0, 0, len(self.boxes) - 1)
         table = self._at_ends[order][sides] * ((2 / self.width[box]) ** order)[:, None]
         return np.einsum("nm,pncm->pnc", table, of[:, box])
+
+    def quadrature(self) -> tuple[Points, Vector]:
+        """The Gauss points of all intervals, and their weights."""
+        return self._equation.points, np.outer(self.share, self._weights / 2).reshape(-1)
 
     def norms(self, state: State) -> Float[np.ndarray, "... C"]:
         """The root mean square of each component over space."""

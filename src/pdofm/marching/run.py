@@ -76,6 +76,7 @@ class Run:
     matrices: Matrices | None = None
     pieces: list[Piece] = field(default_factory=list)
     rejected: int = 0
+    _time_tail: float = 0.0
 
     @property
     def is_finished(self) -> bool:
@@ -90,11 +91,16 @@ class Run:
     @property
     def time(self) -> float:
         """The time reached."""
-        return self._time(self.position)
+        return self.time_at(self.position)
 
-    def _time(self, position: int) -> float:
+    def time_at(self, position: int) -> float:
+        """The time at a position on the ladder."""
         domain = self.space.statement.domain
         return domain.t0 + (domain.t1 - domain.t0) * (position / 2**LADDER)
+
+    def ends_of(self, piece: Piece) -> tuple[float, float]:
+        """The times at which a slab begins and ends."""
+        return self.time_at(piece.position), self.time_at(piece.position + 2 ** (LADDER - piece.level))
 
     def advance(self) -> Piece:
         """The next slab."""
@@ -124,7 +130,7 @@ class Run:
     def _attempt(self) -> Piece | int:
         """Try a slab: the slab, or by how many levels it must be shorter; 0 asks for another attempt in the space that
         was refined meanwhile."""
-        length = self._time(self.position + 2 ** (LADDER - self.level)) - self.time
+        length = self.time_at(self.position + 2 ** (LADDER - self.level)) - self.time
         if self.matrices is None:
             self.matrices = linearised_at(self.space, self.states, self.time)
         step = max(ITERATION * self.tol, SMALLEST_STEP)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Bool, Float
 
-from pdofm._types import Vector
+from pdofm._types import Points, Vector
 from pdofm.features import Features
 from pdofm.marching.statement import Statement
 
@@ -19,6 +19,7 @@ class Space(Protocol):
     A state of order K in time is a list of K functions: values and time derivatives below K.
     """
 
+    kind: str
     statement: Statement
     size: int
     algebraic: Bool[np.ndarray, " N"]
@@ -51,6 +52,10 @@ class Space(Protocol):
 
     def ordered(self, solution: Any) -> Any:
         """A solution of a factored system, in the order of a state."""
+        ...
+
+    def quadrature(self) -> tuple[Points, Vector]:
+        """Points, and weights whose sum is 1."""
         ...
 
     def norms(self, state: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.fft as fft
 from jaxtyping import Complex, Float
 
-from pdofm._types import Vector
+from pdofm._types import Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.features import Fourier
 from pdofm.marching.spaces import States
@@ -121,6 +121,11 @@ class Waves:
     def ordered(self, solution: np.ndarray) -> np.ndarray:
         """Already in the order of a state."""
         return solution
+
+    def quadrature(self) -> tuple[Points, Vector]:
+        """The grid, with equal weights."""
+        points = self._equation.points
+        return points, np.full(len(points), 1 / len(points))
 
     def norms(self, state: Float[np.ndarray, "... N"]) -> Float[np.ndarray, "... C"]:
         """The root mean square of each component."""

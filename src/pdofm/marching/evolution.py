@@ -1,0 +1,97 @@
+"""The answer of a march: a solution that consists of slabs."""
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from pdofm.features import Features
+from pdofm.features.slabs import Slabs
+from pdofm.marching.run import Run
+from pdofm.solving.solution import Solution
+
+
+@dataclass(frozen=True)
+class SlabInfo:
+    """One slab of a solution.
+
+    Attributes:
+        start, end: its times.
+        features: the number of functions of x, per component.
+        stages: the degree of the polynomials in time.
+        tail: the size of the last coefficients in space and time, relative to the solution.
+        steps: the number of iterations.
+    """
+
+    start: float
+    end: float
+    features: int
+    stages: int
+    tail: float
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evolution(Solution):
+    """The solution of a space-time problem by `march`: a `Solution` with the slabs that it was found in.
+
+    Where the march ended early, because of an interrupt or because the solution ceased to exist, values at later times
+    are NaN; ``slabs[-1].end`` is the last time reached.
+    """
+
+    slabs: tuple[SlabInfo, ...] = ()
+
+    def animate(self, path: str | PathLike, **options: Any) -> None:
+        """Write an animation (.gif) of the solution over time; see `pdofm.output.plot.animate`."""
+        from pdofm.output.plot import animate
+
+        animate(self, path, **options)
+
+    def __repr__(self) -> str:
+        if not self.slabs:
+            return super().__repr__()
+        lengths = [slab.end - slab.start for slab in self.slabs]
+        sizes = [slab.features for slab in self.slabs]
+        verdict = "converged" if self.converged else f"NOT CONVERGED: {self.reason}"
+        return "\n".join(
+            [
+                f"Evolution of {self.problem.name!r}: {len(self.slabs)} slabs of length {min(lengths):.1e} to "
+                f"{max(lengths):.1e}, {self.space} with {min(sizes)} to {max(sizes)} functions of x",
+                f"  estimated relative error {self.error_estimate:.1e}, {verdict}",
+                "  seconds: " + ", ".join(f"{phase} {s:.2f}" for phase, s in self.stats.seconds.items()),
+            ]
+        )
+
+
+def slabs_of(run: Run) -> Slabs:
+    """The space of the slabs that a run has found."""
+    spaces: list[Features] = []
+    numbers, last = [], None
+    for piece in run.pieces:
+        if piece.space is not last:
+            spaces.append(piece.space.features)
+            last = piece.space
+        numbers.append(len(spaces) - 1)
+    times = [*(run.time_at(piece.position) for piece in run.pieces), run.ends_of(run.pieces[-1])[1]]
+    return Slabs(times, spaces, numbers, run.scheme.stages)
+
+
+def coefficients_of(run: Run) -> np.ndarray:
+    """The coefficients of a run in its slabs."""
+    return np.concatenate(
+        [
+            np.moveaxis(piece.space.coefficients(piece.coefficients), 0, 1).reshape(-1, piece.space.statement.components)
+            for piece in run.pieces
+        ]
+    )
+
+
+def described(run: Run) -> tuple[SlabInfo, ...]:
+    """The slabs of a run in numbers."""
+    stages = run.scheme.stages
+    found = []
+    for piece in run.pieces:
+        size = piece.space.size // piece.space.statement.components
+        found.append(SlabInfo(*run.ends_of(piece), size, stages, piece.tail, piece.steps))
+    return tuple(found)

@@ -1,0 +1,256 @@
+"""march(): an evolution to a tolerance, by runs with finer and finer slabs until two of them agree."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from os import PathLike
+
+import numpy as np
+
+from pdofm.discrete.checks import check_problem
+from pdofm.errors import ConvergenceWarning, SolveError
+from pdofm.marching.evolution import Evolution, coefficients_of, described, slabs_of
+from pdofm.marching.intervals import Intervals
+from pdofm.marching.progress import Progress
+from pdofm.marching.radau import radau
+from pdofm.marching.run import Run, Stuck, TooFine, first_run
+from pdofm.marching.spaces import Space
+from pdofm.marching.statement import Statement
+from pdofm.marching.waves import Waves
+from pdofm.numerics.distance import relative_sizes
+from pdofm.problem.problem import Problem
+from pdofm.solving.solution import Stats
+from pdofm.solving.verdict import Evidence, Status, Verdict, judge
+
+FIRST_RUN = 10.0
+"""Tolerance of a slab in the first run, in units of the tolerance for the solution. Errors are usually a tenth of the
+former or less, so that this run is nearly accurate enough, and cheaper than the one that is returned."""
+
+FINER = 30.0
+"""The tolerance of a slab is lowered by this factor from run to run, or by more if the errors ask for it."""
+
+FINEST = 2e-14
+"""The smallest tolerance of a slab: a few units of the last digit, added up over the stages."""
+
+MOST_RUNS = 5
+"""Runs before march gives up."""
+
+COMPARED = 20_000
+"""Points, about, at which two runs are compared."""
+
+MOST_WAVES = {1: 5000, 2: 400_000, 3: 1_000_000}
+"""Unknowns on a periodic grid, by dimension. In one dimension intervals take over from there."""
+
+MOST_IN_INTERVALS = 200_000
+"""Unknowns in intervals."""
+
+
+def march(
+    problem: Problem,
+    *,
+    tol: float = 1e-8,
+    checkpoint: str | PathLike | None = None,
+    progress: bool = True,
+    max_seconds: float = math.inf,
+) -> Evolution:
+    """Solve a space-time problem slab after slab in time.
+
+    In every slab the solution is a polynomial in time, collocated at Radau's points, and in space a trigonometric
+    polynomial (periodic boxes) or a polynomial in each of many intervals that are halved and joined as the solution
+    moves. The length of a slab follows from the size of the last time coefficient. The whole evolution is computed
+    again with a smaller tolerance for each slab, until the difference of two runs shows that the error of the last is
+    below `tol`: that includes what errors of early slabs have grown to in later ones.
+
+    Args:
+        problem: on a `SpaceTime`; of any order in time, linear or not, one equation or a system.
+        tol: the relative L2 error over space and time that is required.
+        checkpoint: a file in which every slab is recorded. A march that was killed goes on from there, to the same
+            bits.
+        progress: show a progress bar if standard error is a terminal.
+        max_seconds: the time after which no other run is begun.
+
+    Returns:
+        The solution, with its slabs. Where it ended early (`u.reason` says why), later values are NaN.
+    """
+    if not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
+        raise SolveError(f"tol is a relative error and must be a number between 0 and 1; got {tol!r}.")
+    solution = marched(problem, float(tol), checkpoint=checkpoint, progress=progress, max_seconds=max_seconds)
+    if not solution.converged:
+        warnings.warn(
+            f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
+        )
+    return solution
+
+
+def marched(
+    problem: Problem,
+    tol: float,
+    *,
+    checkpoint: str | PathLike | None = None,
+    progress: bool = False,
+    max_seconds: float = math.inf,
+) -> Evolution:
+    """`march` without warnings."""
+    check_problem("march", problem)
+    return _March(Statement(problem), tol, Progress(progress), time.perf_counter() + max_seconds).result()
+
+
+@dataclass(eq=False)
+class _March:
+    """The runs of one march."""
+
+    statement: Statement
+    tol: float
+    progress: Progress
+    deadline: float
+
+    def result(self) -> Evolution:
+        """Runs until two agree."""
+        start, before, found, difference = time.perf_counter(), None, None, math.nan
+        slab_tol, ended = max(FIRST_RUN * self.tol, FINEST), None
+        for number in range(MOST_RUNS):
+            run, ended = self._run(slab_tol, number)
+            if ended is not None and found is not None and ended.status is Status.INTERRUPTED:
+                break  # the run before is complete
+            before, found = found, run
+            if ended is not None:
+                break
+            if before is not None:
+                difference = distance(before, found)
+            estimate = estimated(before, found, difference)
+            if before is not None and (estimate <= self.tol or slab_tol <= FINEST):
+                break
+            if before is not None and time.perf_counter() > self.deadline:
+                break
+            wanted = slab_tol / FINER if before is None else slab_tol * min(1 / FINER, 0.3 * self.tol / estimate)
+            slab_tol = max(wanted, FINEST)
+        assert found is not None
+        return self._answer(found, estimated(before, found, difference), difference, ended, start)
+
+    def _run(self, slab_tol: float, number: int) -> tuple[Run, Verdict | None]:
+        """One run, and a verdict if it ended early."""
+        run = None
+        try:
+            for make, most in spaces(self.statement, slab_tol):
+                try:
+                    run = first_run(make, radau(stages_for(self.statement, slab_tol)), slab_tol, most)
+                    with self.progress.run(number, self.statement.domain) as show:
+                        while not run.is_finished:
+                            run.advance()
+                            show(run.time)
+                    return run, None
+                except TooFine:
+                    continue
+        except KeyboardInterrupt:
+            if run is None or not run.pieces:
+                raise
+            return run, Verdict(Status.INTERRUPTED, f"interrupted at t = {run.time:.6g}")
+        except Stuck:
+            if run is None or not run.pieces:
+                raise SolveError(
+                    "No slab converges at the start, however short. Check the signs in the equation and the conditions."
+                ) from None
+            return run, Verdict(
+                Status.DIVERGED,
+                f"the solution cannot be continued beyond t = {run.time:.9g}: slabs there do not converge, however "
+                "short they are, as where a solution blows up",
+                "end before that time, or check the signs in the equation and the conditions",
+            )
+        if run is None or not run.pieces:
+            raise SolveError("The initial values have details that are too fine to resolve. Check them for jumps.")
+        message = f"the space that the solution needs at t = {run.time:.6g} is too large"
+        return run, Verdict(Status.UNRESOLVED, message, "ask for a larger tol")
+
+    def _answer(
+        self, run: Run, estimate: float, difference: float, ended: Verdict | None, start: float
+    ) -> Evolution:
+        problem, features = self.statement.problem, slabs_of(run)
+        done = Verdict(Status.CONVERGED, f"{len(run.pieces)} slabs reach the end")
+        evidence = Evidence(tol=self.tol, iteration=ended or done, estimate=estimate, disagreement=difference)
+        kinds = dict.fromkeys(piece.space.kind for piece in run.pieces)
+        stats = Stats(
+            rows=sum(piece.space.size for piece in run.pieces) * run.scheme.stages,
+            features=features.size,
+            components=problem.layout.components,
+            rank=features.size * problem.layout.components,
+            condition=math.nan,
+            residuals={},
+            held_out_residual=math.nan,
+            seconds={"march": time.perf_counter() - start},
+            steps=[],
+        )
+        return Evolution(
+            problem,
+            features,
+            coefficients_of(run),
+            estimate,
+            judge(evidence, "ask for a larger tol, or end earlier" if ended is None else None),
+            stats,
+            space=f"slabs of {', '.join(kinds)}",
+            slabs=described(run),
+        )
+
+
+def stages_for(statement: Statement, slab_tol: float) -> int:
+    """The degree in time for a tolerance."""
+    digits = -math.log10(slab_tol)
+    return int(np.clip(math.ceil(0.6 * digits + 3), 5, 12))
+
+
+def degree_for(statement: Statement, slab_tol: float) -> int:
+    """The degree in space for a tolerance."""
+    digits = -math.log10(slab_tol)
+    return int(np.clip(math.ceil(1.2 * digits + 5), 10, 20)) + max(statement.problem.orders(0)) // 2
+
+
+def spaces(statement: Statement, slab_tol: float) -> list[tuple[Callable[[], Space], int]]:
+    """The spaces to try, in this order, each with the most unknowns that it may have."""
+    space = statement.domain.space
+    found: list[tuple[Callable[[], Space], int]] = []
+    if space.is_box and statement.periodic == frozenset(range(space.dim)) and space.dim in MOST_WAVES:
+        found.append((lambda: Waves.first(statement), MOST_WAVES[space.dim] * statement.components))
+    if space.is_box and space.dim == 1:
+        degree = degree_for(statement, slab_tol)
+        found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
+    if not found:
+        raise SolveError(
+            f"march does not know a space for {space!r} yet: it solves in intervals and in periodic boxes. Use "
+            "solve(problem), which solves for all times at once."
+        )
+    return found
+
+
+def distance(coarse: Run, fine: Run) -> float:
+    """The relative L2 distance of two runs over space-time, the largest over the components.
+
+    They are compared at points of quadrature in the slabs of the finer one, which lie densely where the solution
+    varies most.
+    """
+    every = max(1, sum(piece.space.size for piece in fine.pieces) // (COMPARED // 2))
+    points, weights = [], []
+    generator = np.random.default_rng(0)
+    for piece in fine.pieces[::every] if every < len(fine.pieces) else fine.pieces[:: len(fine.pieces)]:
+        x, share = piece.space.quadrature()
+        begin, end = fine.ends_of(piece)
+        for t in generator.uniform(begin, end, 2):
+            points.append(np.column_stack([x, np.full(len(x), t)]))
+            weights.append(share * (end - begin))
+    z, w = np.concatenate(points), np.sqrt(np.concatenate(weights))[:, None]
+    none = [(0,) * z.shape[1]]
+    values = [slabs_of(run).expand(z, none, coefficients_of(run))[0] * w for run in (coarse, fine)]
+    return float(np.max(relative_sizes(values[0] - values[1], values[1], vanishing=0.0)))
+
+
+def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
+    """The error of the finer of two runs.
+
+    Their difference is the error of the coarser one, as large as it has become at all later times. What the finer one
+    has less of it follows from the tails that its slabs have left out. Rounding adds a unit of the last digit per slab.
+    """
+    if coarse is None:
+        return math.inf
+    left_out = [math.sqrt(sum(piece.tail**2 for piece in run.pieces)) for run in (fine, coarse)]
+    ratio = min(1.0, left_out[0] / left_out[1]) if left_out[1] > 0 else 1.0
+    return max(difference * ratio, len(fine.pieces) * np.finfo(float).eps)
