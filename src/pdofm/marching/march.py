@@ -24,11 +24,11 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.solution import Stats
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 
-FIRST_RUN = 10.0
-"""Tolerance of a slab in the first run, in units of the tolerance for the solution. Errors are usually a tenth of the
-former or less, so that this run is nearly accurate enough, and cheaper than the one that is returned."""
+FIRST_RUN = 50.0
+"""Tolerance of a slab in the first run, in units of the tolerance for the solution. Errors are usually a
+tenth of the former or less, so that this run is nearly accurate enough, and cheaper than the one that is returned."""
 
-FINER = 30.0
+FINER = 20.0
 """The tolerance of a slab is lowered by this factor from run to run, or by more if the errors ask for it."""
 
 FINEST = 2e-14

@@ -1,6 +1,7 @@
 """One slab: all stages of Radau's method at once, by a simplified Newton iteration that falls apart into one system in
 space per eigenvalue of the stage matrix."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from pdofm.marching.spaces import Space, States
 MOST_STEPS = 25
 """Steps of the iteration before the slab is shortened."""
 
-SLOW = 0.3
+SLOW = 0.2
 """A step that is not smaller than this fraction of the one before asks for new matrices, if they are old."""
 
 STALLED = 0.9
@@ -71,29 +72,28 @@ def solve_slab(
         tol: the size of the last step, relative to `scale`.
     """
     space, times = matrices.space, time + length * scheme.nodes
-    change, size, fresh = np.zeros((scheme.stages, space.size)), np.inf, matrices.time == time
+    change, size, is_fresh = np.zeros((scheme.stages, space.size)), math.inf, matrices.time == time
     for step in range(1, MOST_STEPS + 1):
         states = _derivatives(scheme, start, change, length)
-        with np.errstate(over="ignore", invalid="ignore"):
-            right = space.residual(states, times)
-        if not np.all(np.isfinite(right)):
-            return None
-        try:
-            delta = _correction(scheme, matrices.factors(scheme, length), space, right)
-        except SolveError:
+        delta = _correction(matrices, scheme, length, states, times)
+        if delta is None:
             return None
         change = change - delta
         before, size = size, float(np.max(space.norms(delta) / scale))
-        if not np.isfinite(size):
-            return None
-        rate = size / before if np.isfinite(before) else 1.0
-        if size <= tol * (1 - rate) or (rate > SLOW and size <= ROUNDED and size <= 100 * tol):
+        rate = size / before
+        if size <= tol * (1 - rate) and (step > 1 or size == 0) or (SLOW < rate and size <= min(ROUNDED, 100 * tol)):
             return Slab(_derivatives(scheme, start, change, length), step, matrices)
-        if rate > SLOW and step > 1 and not fresh:
-            # Old matrices: new ones, at the start of this slab, from which the iteration begins again.
-            matrices, change, size, fresh = Matrices(space, _one(start, space), time), 0 * change, np.inf, True
-        elif rate > STALLED and step > 2:
-            return None
+        if not math.isfinite(size) or rate > STALLED:
+            if is_fresh:
+                return None
+            # The iteration leads away: begin again, with matrices for the start of this slab.
+            matrices, change = Matrices(space, _one(start, space), time), np.zeros_like(change)
+            size, is_fresh = math.inf, True
+        elif rate > SLOW and not is_fresh:
+            # It converges slowly: new matrices, for what is known of the middle of this slab.
+            middle = scheme.stages // 2
+            states = [each[middle : middle + 1] for each in _derivatives(scheme, start, change, length)]
+            matrices, size, is_fresh = Matrices(space, states, float(times[middle])), math.inf, True
     return None
 
 
@@ -117,8 +117,20 @@ def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p N"],
     return states
 
 
-def _correction(scheme: Radau, factors: list[Any], space: Space, right: Float[np.ndarray, "p M"]) -> Any:
-    """The step of Newton's method: in the basis of eigenvectors the stages are independent."""
+def _correction(
+    matrices: Matrices, scheme: Radau, length: float, states: States, times: Vector
+) -> Float[np.ndarray, "p N"] | None:
+    """The step of Newton's method: in the basis of eigenvectors the stages are independent. None if something is not
+    finite or not invertible."""
+    space = matrices.space
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = space.residual(states, times)
+    if not np.all(np.isfinite(right)):
+        return None
+    try:
+        factors = matrices.factors(scheme, length)
+    except SolveError:
+        return None
     found = np.zeros((scheme.stages, space.size))
     rows = scheme.inverse[scheme.picked] @ right
     for i, row, factor in zip(scheme.picked.tolist(), rows, factors, strict=True):
