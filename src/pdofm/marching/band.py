@@ -51,7 +51,7 @@ class BandLU:
 
     def __init__(self, pattern: BandPattern, stored: np.ndarray, scale: np.ndarray):
         self._pattern, self._scale = pattern, scale[pattern.order]
-        is_complex = np.iscomplexobj(stored)
+        self._is_complex = is_complex = np.iscomplexobj(stored)
         factor, self._solve = (lapack.zgbtrf, lapack.zgbtrs) if is_complex else (lapack.dgbtrf, lapack.dgbtrs)
         self._lu, self._pivots, info = factor(stored, pattern.below, pattern.above, overwrite_ab=1)
         if info != 0:
@@ -60,5 +60,5 @@ class BandLU:
     def solve(self, right: Shaped[np.ndarray, " n"]) -> Shaped[np.ndarray, " n"]:
         """The solution for one right-hand side."""
         pattern = self._pattern
-        ordered = right[pattern.order] * self._scale
+        ordered = (right if self._is_complex else right.real)[pattern.order] * self._scale
         return self._solve(self._lu, pattern.below, pattern.above, ordered, self._pivots)[0]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Complex, Float, Int
 from scipy.sparse import csr_array
 
 from pdofm._types import Mask, Points, Vector
@@ -52,6 +52,18 @@ class Linear:
     """The linearised terms: their entries by power of the time derivative, in the order of the pattern."""
 
     powers: tuple[Float[np.ndarray, " e"], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BandFactors:
+    """A factored matrix for each of k rates; `columns` is the column of each coefficient."""
+
+    each: tuple[BandLU, ...]
+    columns: Int[np.ndarray, " N"]
+
+    def solve(self, rows: Complex[np.ndarray, "k M"]) -> Complex[np.ndarray, "k N"]:
+        """The functions for one right-hand side per rate."""
+        return np.stack([lu.solve(row) for lu, row in zip(self.each, rows, strict=True)])[:, self.columns]
 
 
 class Intervals:
@@ -199,12 +211,14 @@ class Intervals:
             found[in_time] = found.get(in_time, 0.0) + np.einsum("nkc,nm->nkcm", G[:, :, a], table)
         return found
 
-    def factor(self, linear: Linear, rate: complex) -> BandLU:
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> "BandFactors":
         """Factor the linearised equations for functions that grow as exp(rate t)."""
-        total = linear.powers[0].astype(type(rate))
-        for power, entries in enumerate(linear.powers[1:], 1):
-            total = total + rate**power * entries
-        return self._pattern.factor(total)
+        found = []
+        for rate in rates.tolist():
+            own = rate.real if rate.imag == 0 else rate
+            total = sum(own**power * entries for power, entries in enumerate(linear.powers))
+            found.append(self._pattern.factor(total))
+        return BandFactors(tuple(found), self._columns.reshape(-1))
 
     @cached_property
     def _pattern(self) -> BandPattern:
@@ -236,10 +250,6 @@ class Intervals:
         place = np.minimum(2 * number, 2 * number[::-1] + 1) if self.statement.periodic else number
         inside = np.arange(self.shape[1] * self.shape[2]).reshape(1, *self.shape[1:])
         return place[:, None, None] * inside.size + inside
-
-    def ordered(self, solution: Shaped[np.ndarray, " N"]) -> Shaped[np.ndarray, " N"]:
-        """The solution of a factored system, in the order of a state."""
-        return solution[self._columns.reshape(-1)]
 
     @cached_property
     def _seams(self) -> csr_array:

@@ -194,9 +194,11 @@ class _March:
 
 
 def stages_for(statement: Statement, slab_tol: float) -> int:
-    """The degree in time for a tolerance."""
+    """The degree in time for a tolerance. In a linear problem factorisations serve many slabs, so that more stages,
+    and with them fewer slabs, are cheaper."""
     digits = -math.log10(slab_tol)
-    return int(np.clip(math.ceil(0.6 * digits + 3), 5, 12))
+    found = digits + 4 if statement.is_linear else 0.6 * digits + 3
+    return int(np.clip(math.ceil(found), 5, 15 if statement.is_linear else 12))
 
 
 def degree_for(statement: Statement, slab_tol: float) -> int:

@@ -22,6 +22,7 @@ class Radau:
         slope: maps values at the stages, minus the value at the start, to derivatives at the stages.
         eigenvalues, basis, inverse: the eigenvalues and eigenvectors of `slope`, and the inverse of these.
         picked: one eigenvalue of each pair of conjugates, and the real one if there is one.
+        weighted: the eigenvectors that are picked, twice those that stand for a pair.
         to_chebyshev: maps values at the start and at the stages to Chebyshev coefficients on the slab.
         back: extrapolates values at the stages to the start.
     """
@@ -39,12 +40,11 @@ class Radau:
         self.eigenvalues, self.basis = np.linalg.eig(self.slope)
         self.inverse: Complex[np.ndarray, "p p"] = np.linalg.inv(self.basis)
         self.picked: Int[np.ndarray, " k"] = np.flatnonzero(self.eigenvalues.imag >= 0)
+        pairs = np.where(self.eigenvalues[self.picked].imag > 0, 2.0, 1.0)
+        self.weighted: Complex[np.ndarray, "p k"] = self.basis[:, self.picked] * pairs
         lower = np.linalg.inv(chebyshev(2 * self.nodes - 1, stages - 1)[0])
         self.back: Vector = chebyshev(np.array([-1.0]), stages - 1)[0][0] @ lower
 
-    def is_real(self, i: int) -> bool:
-        """Whether eigenvalue i has no imaginary part."""
-        return self.eigenvalues[i].imag == 0.0
 
 
 @lru_cache(maxsize=32)

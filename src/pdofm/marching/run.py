@@ -24,6 +24,11 @@ MARGIN = 0.3
 COARSEN_EVERY = 3
 """The space is coarsened after every third slab, if it can be."""
 
+GARBAGE = 0.1
+"""A time coefficient of this size, relative to the solution, says that the slab is far too long; what it shows in space
+says nothing then. With smaller ones the space is refined first: where the start is not compatible with the conditions,
+no shorter slab helps a space that does not resolve the layer."""
+
 ITERATION = 0.02
 """The last step of the iteration on a slab, as a fraction of the tolerance of a slab."""
 
@@ -141,7 +146,7 @@ class Run:
         scale = np.maximum(self.scale, self.space.norms(values).max(axis=0))
         coefficients = self.scheme.to_chebyshev @ values
         in_time = float(np.max(self.space.norms(coefficients[-1]) / scale))
-        if in_time > 1e3 * self.tol and self.level < LADDER:
+        if in_time > GARBAGE and self.level < LADDER:
             return self._shorter(in_time)
         tails = self.space.tails(values, scale)
         marks = self.space.marked(tails, self.tol)

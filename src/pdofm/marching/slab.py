@@ -32,19 +32,15 @@ class Matrices:
     def __init__(self, space: Space, at: States, time: float):
         self.space, self.at, self.time = space, at, time
         self._linear: Any = None
-        self._factors: dict[tuple[float, int], list[Any]] = {}
+        self._factors: dict[tuple[float, int], Any] = {}
 
-    def factors(self, scheme: Radau, length: float) -> list[Any]:
-        """A factorisation for each of the eigenvalues that are picked."""
+    def factors(self, scheme: Radau, length: float) -> Any:
+        """The factorisations for the eigenvalues that are picked."""
         key = (length, scheme.stages)
         if key not in self._factors:
             if self._linear is None:
                 self._linear = self.space.linearise(self.at, self.time)
-            rates = scheme.eigenvalues / length
-            self._factors[key] = [
-                self.space.factor(self._linear, float(rates[i].real) if scheme.is_real(i) else complex(rates[i]))
-                for i in scheme.picked.tolist()
-            ]
+            self._factors[key] = self.space.factor(self._linear, scheme.eigenvalues[scheme.picked] / length)
         return self._factors[key]
 
 
@@ -131,10 +127,7 @@ def _correction(
         factors = matrices.factors(scheme, length)
     except SolveError:
         return None
-    found = np.zeros((scheme.stages, space.size))
-    rows = scheme.inverse[scheme.picked] @ right
-    for i, row, factor in zip(scheme.picked.tolist(), rows, factors, strict=True):
-        real = scheme.is_real(i)
-        part = space.ordered(factor.solve(row.real if real else row))
-        found += (1.0 if real else 2.0) * np.outer(scheme.basis[:, i], part).real
-    return found
+    # Of two conjugate eigenvalues one is solved for; the other contributes the conjugate, so that twice the real part
+    # is their sum.
+    parts = factors.solve(scheme.inverse[scheme.picked] @ right)
+    return (scheme.weighted @ parts).real

@@ -13,6 +13,14 @@ States = list[Float[np.ndarray, "... N"]]
 """Functions of x, or several of them in a batch, by order of the time derivative."""
 
 
+class Factors(Protocol):
+    """Factored equations for k rates."""
+
+    def solve(self, rows: Any) -> Any:
+        """The functions (k, N) for right-hand sides (k, M), one for each rate."""
+        ...
+
+
 class Space(Protocol):
     """Functions of x with N coefficients in all, in which an evolution is discretised.
 
@@ -46,12 +54,8 @@ class Space(Protocol):
         """The same at one time, linearised, for `factor`."""
         ...
 
-    def factor(self, linear: Any, rate: Any) -> Any:
-        """Factor the linearised equations for functions of x times exp(rate t): an object with ``solve(rows)``."""
-        ...
-
-    def ordered(self, solution: Any) -> Any:
-        """A solution of a factored system, in the order of a state."""
+    def factor(self, linear: Any, rates: Any) -> Factors:
+        """Factor the linearised equations for functions of x times exp(rate t), for k rates."""
         ...
 
     def quadrature(self) -> tuple[Points, Vector]:

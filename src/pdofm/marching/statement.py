@@ -167,6 +167,11 @@ class Statement:
         return symbol_of(self.equation.lhs, self.problem.layout, self.domain.dim, self.domain.dim - 1).order
 
     @cached_property
+    def is_linear(self) -> bool:
+        """Whether the equation is linear, as far as its operations show."""
+        return symbol_of(self.equation.lhs, self.problem.layout, self.domain.dim, self.domain.dim - 1).is_affine
+
+    @cached_property
     def matched(self) -> tuple[int, ...]:
         """For each equation of a system the component that it governs: one whose highest time derivative it contains
         or, where there is none, whose highest space derivative it contains."""

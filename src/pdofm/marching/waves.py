@@ -4,6 +4,7 @@ The equation holds at the points of the grid. Its linearisation is averaged over
 itself; what varies in space is left to the iteration on a slab.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -114,13 +115,10 @@ class Waves:
         whole = (*self.shape[1:], *means.shape[::2])
         return {power: np.broadcast_to(each, whole) for power, each in found.items()}
 
-    def factor(self, linear: dict[int, np.ndarray], rate: complex) -> "WaveFactors":
-        """Invert the system of each wave."""
-        return WaveFactors(self, sum(rate**power * each for power, each in linear.items()))
-
-    def ordered(self, solution: np.ndarray) -> np.ndarray:
-        """Already in the order of a state."""
-        return solution
+    def factor(self, linear: dict[int, np.ndarray], rates: Complex[np.ndarray, " k"]) -> "WaveFactors":
+        """Invert the systems of all waves."""
+        each = (sum(rate**power * part for power, part in linear.items()) for rate in rates)
+        return WaveFactors(self, np.stack([inverses(one.reshape(-1, *one.shape[-2:])) for one in each]))
 
     def quadrature(self) -> tuple[Points, Vector]:
         """The grid, with equal weights."""
@@ -195,23 +193,32 @@ class Waves:
         return found
 
 
+@dataclass(frozen=True, eq=False)
 class WaveFactors:
-    """The inverse of a small matrix for each wave."""
+    """The inverse of a small matrix for each rate and wave."""
 
-    def __init__(self, space: Waves, matrices: Complex[np.ndarray, "*waves k C"]):
-        self._space = space
-        flat = matrices.reshape(-1, *matrices.shape[-2:])
-        rows = np.linalg.norm(flat, axis=2)
-        singular = np.abs(np.linalg.det(flat)) <= ALONE * np.prod(rows, axis=1)
-        inverse = np.empty_like(flat)
-        inverse[~singular] = np.linalg.inv(flat[~singular])
-        # Where a wave is not determined, it keeps the smallest change.
-        inverse[singular] = np.linalg.pinv(flat[singular], rcond=ALONE)
-        self._inverse = inverse
+    space: Waves
+    inverses: Complex[np.ndarray, "k w C C"]
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """The solution for one right-hand side, given on the grid."""
-        space = self._space
-        spectra = space.spectra(rows).reshape(space.shape[0], -1)
-        solved = np.einsum("wck,kw->cw", self._inverse, spectra).reshape(1, *space.shape)
-        return space.values(solved).reshape(-1)
+    def solve(self, rows: Complex[np.ndarray, "k N"]) -> Complex[np.ndarray, "k N"]:
+        """The functions for one right-hand side per rate, all of them on the grid."""
+        components, *grid = self.space.shape
+        spectra = self.space.spectra(rows).reshape(len(rows), components, -1)
+        if components == 1:
+            solved = self.inverses[..., 0].swapaxes(1, 2) * spectra
+        else:
+            solved = np.einsum("jwck,jkw->jcw", self.inverses, spectra)
+        return self.space.values(solved.reshape(-1, components, *grid)).reshape(len(rows), -1)
+
+
+def inverses(matrices: Complex[np.ndarray, "w C C"]) -> Complex[np.ndarray, "w C C"]:
+    """The inverse of each matrix; of a singular one the pseudo-inverse, so that what is not determined does not
+    change."""
+    if matrices.shape[1] == 1:
+        return 1 / np.where(matrices == 0, np.inf, matrices)
+    sizes = np.prod(np.linalg.norm(matrices, axis=2), axis=1)
+    singular = np.abs(np.linalg.det(matrices)) <= ALONE * sizes
+    found = np.empty_like(matrices)
+    found[~singular] = np.linalg.inv(matrices[~singular])
+    found[singular] = np.linalg.pinv(matrices[singular], rcond=ALONE)
+    return found
