@@ -19,6 +19,7 @@ from pdofm.adaptive.search import Search
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
+from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
 
 CONCENTRATED = 0.25
@@ -40,7 +41,8 @@ class Rule:
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first, then polynomials: where the solution is smooth nothing is cheaper. Where they converge
+    Features at hand come first. An evolution is marched in time. Then come polynomials: where the solution is smooth
+    nothing is cheaper. Where they converge
     slowly come remedies for what is known to spoil them: corner functions at re-entrant corners, then polynomials in
     boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details
     that take more polynomials, and a partition of unity. Networks and random features, which depend least on the shape
@@ -57,6 +59,16 @@ def _try_candidates(search: Search, why: str) -> None:
     for features in search.candidates:
         if not search.over and features.size <= search.max_features:
             search.attempt("features at hand", why, features)
+
+
+def _march(search: Search, why: str) -> None:
+    start, ledger = time.perf_counter(), search.ledger
+    try:
+        found = marched(search.problem, search.tol, max_seconds=ledger.time_left)
+    except PdofmError as error:
+        ledger.note("slabs", f"{why}; failed: {error}", 0, start)
+    else:
+        search.enter(found, why, start)
 
 
 def _grow_fourier(search: Search, why: str) -> None:
@@ -133,6 +145,10 @@ def _has_reentrant_corners(search: Search) -> bool:
     return is_plane and any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain))
 
 
+def _is_evolution(search: Search) -> bool:
+    return search.method is None and search.problem.layout.has_time and can_march(search.problem)
+
+
 def _boxes_apply(search: Search) -> bool:
     return search.method is None and fits_boxes(search.problem)
 
@@ -154,6 +170,7 @@ def _is_local(search: Search) -> bool:
 
 RULES = (
     Rule("they were given", lambda search: bool(search.candidates), _try_candidates),
+    Rule("an evolution: one slab of time after the other", _is_evolution, _march),
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
     Rule("best where the solution is smooth", _always, _grow_polynomials),
     Rule(

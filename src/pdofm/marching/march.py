@@ -37,6 +37,9 @@ FINEST = 2e-14
 MOST_RUNS = 5
 """Runs before march gives up."""
 
+ROUNDED = 1e-13
+"""A relative difference of two runs below this consists of rounding errors."""
+
 COMPARED = 20_000
 """Points, about, at which two runs are compared."""
 
@@ -82,6 +85,14 @@ def march(
             f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
         )
     return solution
+
+
+def can_march(problem: Problem) -> bool:
+    """Whether `march` knows a space for the problem, and a role for each of its conditions."""
+    try:
+        return bool(spaces(Statement(problem), 1e-6))
+    except SolveError:
+        return False
 
 
 def marched(
@@ -249,10 +260,11 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     """The error of the finer of two runs.
 
     Their difference is the error of the coarser one, as large as it has become at all later times. What the finer one
-    has less of it follows from the tails that its slabs have left out. Rounding adds a unit of the last digit per slab.
+    has less of it follows from the tails that its slabs have left out. Rounding, which it does not have less of, is what
+    is left of differences below `ROUNDED`, and at least a unit of the last digit per slab.
     """
     if coarse is None:
         return math.inf
     left_out = [math.sqrt(sum(piece.tail**2 for piece in run.pieces)) for run in (fine, coarse)]
     ratio = min(1.0, left_out[0] / left_out[1]) if left_out[1] > 0 else 1.0
-    return max(difference * ratio, len(fine.pieces) * np.finfo(float).eps)
+    return max(difference * ratio, min(difference, ROUNDED), len(fine.pieces) * np.finfo(float).eps)

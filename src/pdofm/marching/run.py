@@ -29,6 +29,11 @@ GARBAGE = 0.1
 says nothing then. With smaller ones the space is refined first: where the start is not compatible with the conditions,
 no shorter slab helps a space that does not resolve the layer."""
 
+SHORT = 20
+"""Slabs shorter than the whole time divided by 2^20 occur at singular times, such as a start that contradicts the
+conditions. Their tolerance is that of the whole time: they contribute to the error over all time by the root of their
+length."""
+
 ITERATION = 0.02
 """The last step of the iteration on a slab, as a fraction of the tolerance of a slab."""
 
@@ -146,18 +151,19 @@ class Run:
         scale = np.maximum(self.scale, self.space.norms(values).max(axis=0))
         coefficients = self.scheme.to_chebyshev @ values
         in_time = float(np.max(self.space.norms(coefficients[-1]) / scale))
+        tol = self.tol if self.level < SHORT else self.tol * 2.0 ** (self.level / 2)
         if in_time > GARBAGE and self.level < LADDER:
             return self._shorter(in_time)
         tails = self.space.tails(values, scale)
-        marks = self.space.marked(tails, self.tol)
+        marks = self.space.marked(tails, tol)
         if marks is not None:
             self._refine(marks)
             return 0
-        if in_time > self.tol and self.level < LADDER:
+        if in_time > tol and self.level < LADDER:
             return self._shorter(in_time)
         self.scale, self.matrices, self._time_tail = scale, slab.matrices, in_time
         self.states = [slab.stages[k][-1] for k in range(len(self.states))]
-        tail = math.hypot(in_time, float(np.linalg.norm(tails)))
+        tail = math.hypot(in_time, float(np.linalg.norm(tails))) * self.tol / tol
         return Piece(self.position, self.level, self.space, coefficients, tail, slab.steps)
 
     def _shorter(self, in_time: float) -> int:

@@ -1,6 +1,6 @@
 """What a run asks of a space of functions of x."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -13,6 +13,7 @@ States = list[Float[np.ndarray, "... N"]]
 """Functions of x, or several of them in a batch, by order of the time derivative."""
 
 
+@runtime_checkable
 class Factors(Protocol):
     """Factored equations for k rates."""
 
@@ -21,6 +22,7 @@ class Factors(Protocol):
         ...
 
 
+@runtime_checkable
 class Space(Protocol):
     """Functions of x with N coefficients in all, in which an evolution is discretised.
 
