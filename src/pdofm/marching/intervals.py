@@ -274,6 +274,16 @@ class Intervals:
 
     # The answer
 
+    @property
+    def description(self) -> list[int]:
+        """The levels and numbers of the intervals, one after the other."""
+        return [number for box in self.boxes for number in box]
+
+    def described(self, description: list[int]) -> "Intervals":
+        """The intervals with this description, with the same degree."""
+        boxes = tuple(zip(description[::2], description[1::2], strict=True))
+        return Intervals(self.statement, self.degree, boxes)
+
     @cached_property
     def features(self) -> BoxPolynomials:
         """The space of these polynomials."""

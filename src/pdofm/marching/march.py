@@ -4,8 +4,9 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from pdofm.marching.evolution import Evolution, coefficients_of, described, slab
 from pdofm.marching.intervals import Intervals
 from pdofm.marching.progress import Progress
 from pdofm.marching.radau import radau
+from pdofm.marching.record import Record
 from pdofm.marching.run import Run, Stuck, TooFine, first_run
 from pdofm.marching.spaces import Space
 from pdofm.marching.statement import Statement
@@ -105,7 +107,9 @@ def marched(
 ) -> Evolution:
     """`march` without warnings."""
     check_problem("march", problem)
-    return _March(Statement(problem), tol, Progress(progress), time.perf_counter() + max_seconds).result()
+    statement = Statement(problem)
+    record = Record(None if checkpoint is None else Path(checkpoint), statement, tol)
+    return _March(statement, tol, record, Progress(progress), time.perf_counter() + max_seconds).result()
 
 
 @dataclass(eq=False)
@@ -114,6 +118,7 @@ class _March:
 
     statement: Statement
     tol: float
+    record: Record
     progress: Progress
     deadline: float
 
@@ -144,12 +149,15 @@ class _March:
         """One run, and a verdict if it ended early."""
         run = None
         try:
-            for make, most in spaces(self.statement, slab_tol):
+            candidates = list(enumerate(spaces(self.statement, slab_tol)))
+            for attempt, (make, most) in candidates[self.record.attempt(number) :]:
                 try:
                     run = first_run(make, radau(stages_for(self.statement, slab_tol)), slab_tol, most)
+                    self.record.restore(number, attempt, run)
                     with self.progress.run(number, self.statement.domain) as show:
                         while not run.is_finished:
                             run.advance()
+                            self.record.add(number, attempt, run)
                             show(run.time)
                     return run, None
                 except TooFine:

@@ -71,6 +71,7 @@ class Run:
         tol: the largest tail of a slab in time and in space, relative to the solution.
         scheme: the stages in time.
         scale: the largest norm of each component so far.
+        time_tail: the size of the last time coefficient of the last slab.
         position, level: the time reached, as a multiple of 2^-LADDER of the whole, and the length of the next slab,
             2^-level of the whole.
     """
@@ -86,7 +87,7 @@ class Run:
     matrices: Matrices | None = None
     pieces: list[Piece] = field(default_factory=list)
     rejected: int = 0
-    _time_tail: float = 0.0
+    time_tail: float = 0.0
 
     @property
     def is_finished(self) -> bool:
@@ -131,7 +132,7 @@ class Run:
         self.pieces.append(found)
         self.position += 2 ** (LADDER - self.level)
         grows = self.level > 0 and self.position % 2 ** (LADDER - self.level + 1) == 0
-        if grows and self._time_tail * 2.0**self.scheme.stages <= MARGIN * self.tol:
+        if grows and self.time_tail * 2.0**self.scheme.stages <= MARGIN * self.tol:
             self.level -= 1
         if len(self.pieces) % COARSEN_EVERY == 0:
             self._coarsen()
@@ -161,7 +162,7 @@ class Run:
             return 0
         if in_time > tol and self.level < LADDER:
             return self._shorter(in_time)
-        self.scale, self.matrices, self._time_tail = scale, slab.matrices, in_time
+        self.scale, self.matrices, self.time_tail = scale, slab.matrices, in_time
         self.states = [slab.stages[k][-1] for k in range(len(self.states))]
         tail = math.hypot(in_time, float(np.linalg.norm(tails))) * self.tol / tol
         return Piece(self.position, self.level, self.space, coefficients, tail, slab.steps)

@@ -44,6 +44,15 @@ class Space(Protocol):
         """The coefficients (q, m, C) of q functions, given as (q, N), in `features`."""
         ...
 
+    @property
+    def description(self) -> list[int]:
+        """Numbers from which `described` makes this space again."""
+        ...
+
+    def described(self, description: list[int]) -> "Space":
+        """Another space of the same kind."""
+        ...
+
     def fitted(self) -> States:
         """The state at the start."""
         ...

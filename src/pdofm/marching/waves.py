@@ -172,6 +172,15 @@ class Waves:
             found.append(other.values(spectra).real.reshape(-1))
         return other, found
 
+    @property
+    def description(self) -> list[int]:
+        """The number of points along an axis."""
+        return [self.count]
+
+    def described(self, description: list[int]) -> "Waves":
+        """The grid with this description."""
+        return Waves(self.statement, description[0])
+
     def fitted(self) -> States:
         """The state at the start, on the grid."""
         values = self.statement.start(self._equation.points)

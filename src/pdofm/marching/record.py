@@ -1,0 +1,156 @@
+"""The record of a march in a file: one entry per slab, appended; a killed march goes on from the last whole entry.
+
+An entry holds the slab and everything that the next one depends on: the state, the space, the length to try, and where
+the matrices in use were linearised. So a march that goes on computes the same bits as one that was never interrupted.
+"""
+
+import hashlib
+import io
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdofm.calculus.symbol import random_jet, symbol_of
+from pdofm.domain import Part
+from pdofm.errors import SolveError
+from pdofm.marching.run import Piece, Run
+from pdofm.marching.slab import Matrices
+from pdofm.marching.spaces import Space
+from pdofm.marching.statement import Statement
+from pdofm.problem.data import values_at
+
+MAGIC = b"pdofm march 1\n"
+"""The first bytes of a file; the number is that of the format."""
+
+HEAD = struct.Struct("<QI")
+"""What precedes an entry: its length, and its checksum."""
+
+PROBES = 16
+"""Points per term at which problems are compared."""
+
+Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+def fingerprint(statement: Statement, tol: float) -> str:
+    """What a problem asks at a few points, and the tolerance."""
+    problem = statement.problem
+    digest = hashlib.sha256(f"{problem.name} {tol!r} {statement.domain!r}".encode())
+    for term in problem.terms:
+        if isinstance(term.on, Part):
+            z, normals = term.on.sample(PROBES)
+        else:
+            z = problem.domain.sample(PROBES) if term.on is None else problem.given_points(term)
+            normals = np.zeros_like(z)
+        symbol = symbol_of(term.lhs, problem.layout, problem.domain.dim, problem.domain.dim - 1)
+        jet = random_jet(len(symbol.indices(z, normals[:, :-1])), len(z), statement.components)
+        found = symbol.linearise(z, normals[:, :-1], jet)
+        digest.update(term.name.encode() + (b"" if found is None else found.left.tobytes()))
+        digest.update(values_at(problem.right_side(term), problem.layout, z, normals[:, :-1]).tobytes())
+    return digest.hexdigest()[:16]
+
+
+class Record:
+    """The file of a march; without a path nothing is kept."""
+
+    def __init__(self, path: Path | None, statement: Statement, tol: float):
+        self._path = path
+        self._entries: dict[tuple[int, int], list[Entry]] = {}
+        if path is None:
+            return
+        own = fingerprint(statement, tol)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(MAGIC)
+            self._append({"fingerprint": own}, {})
+            return
+        self._read(path, own)
+
+    def attempt(self, run: int) -> int:
+        """The space, by its number, in which a run was last."""
+        return max((attempt for number, attempt in self._entries if number == run), default=0)
+
+    def _read(self, path: Path, own: str) -> None:
+        content = path.read_bytes()
+        if not content.startswith(MAGIC):
+            raise SolveError(f"{str(path)!r} is not a record of march. Delete it, or name another file.")
+        entries = list(_entries(content))
+        if entries and entries[0][0][0].get("fingerprint") != own:
+            raise SolveError(
+                f"The record {str(path)!r} belongs to another problem or tolerance. Delete it, or name another file."
+            )
+        # What a killed march left unfinished is cut off.
+        with path.open("r+b") as file:
+            file.truncate(entries[-1][1] if entries else len(MAGIC))
+        if not entries:
+            self._append({"fingerprint": own}, {})
+        for (header, arrays), _ in entries[1:]:
+            self._entries.setdefault((header["run"], header["attempt"]), []).append((header, arrays))
+
+    def _append(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        assert self._path is not None
+        buffer = io.BytesIO()
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        np.savez(buffer, header=text, **arrays)  # type: ignore[arg-type]
+        content = buffer.getvalue()
+        with self._path.open("ab") as file:
+            file.write(HEAD.pack(len(content), zlib.crc32(content)) + content)
+
+    def add(self, number: int, attempt: int, run: Run) -> None:
+        """Append the last slab of a run, and its state."""
+        if self._path is None:
+            return
+        piece, matrices = run.pieces[-1], run.matrices
+        header = {
+            "run": number,
+            "attempt": attempt,
+            "piece": [piece.position, piece.level, piece.tail, piece.steps],
+            "space": piece.space.description,
+            "next": run.space.description,
+            "state": [run.position, run.level, run.rejected, run.time_tail],
+            "linearised": None if matrices is None else matrices.time,
+        }
+        arrays = {"coefficients": piece.coefficients, "scale": run.scale}
+        arrays |= {f"state{k}": each for k, each in enumerate(run.states)}
+        if matrices is not None:
+            arrays |= {f"at{k}": each for k, each in enumerate(matrices.at)}
+        self._append(header, arrays)
+
+    def restore(self, number: int, attempt: int, run: Run) -> None:
+        """Bring a run that is at its start to where the record ends."""
+        space: Space = run.space
+        for header, arrays in self._entries.get((number, attempt), ()):
+            space = _like(space, header["space"])
+            position, level, tail, steps = header["piece"]
+            run.pieces.append(Piece(position, level, space, arrays["coefficients"], tail, steps))
+            space = run.space = _like(space, header["next"])
+            run.position, run.level, run.rejected, run.time_tail = header["state"]
+            run.scale = arrays["scale"]
+            run.states = [arrays[f"state{k}"] for k in range(len(run.states))]
+            run.matrices = None
+            if header["linearised"] is not None:
+                at = [arrays[f"at{k}"] for k in range(len(run.states) + 1)]
+                run.matrices = Matrices(space, at, header["linearised"])
+
+
+def _like(space: Space, description: list[int]) -> Space:
+    return space if description == space.description else space.described(description)
+
+
+def _entries(content: bytes) -> Iterator[tuple[Entry, int]]:
+    """The whole entries of a file, and where each of them ends."""
+    at = len(MAGIC)
+    while at + HEAD.size <= len(content):
+        length, checksum = HEAD.unpack_from(content, at)
+        body = content[at + HEAD.size : at + HEAD.size + length]
+        if len(body) < length or zlib.crc32(body) != checksum:
+            return
+        with np.load(io.BytesIO(body), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files if name != "header"}
+            header = json.loads(file["header"].tobytes())
+        at += HEAD.size + length
+        yield (header, arrays), at
