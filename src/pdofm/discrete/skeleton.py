@@ -156,8 +156,9 @@ def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals]
     return piece.filtered(*piece.chart(np.concatenate(u)))
 
 
-def seams(cover: Cover, periodic: Sequence[int] = ()) -> list[Seam]:
-    """Where patches meet, with points as their polynomials need; each pair of patches once per axis."""
+def seams(cover: Cover, periodic: Sequence[int] = (), more: int = 0) -> list[Seam]:
+    """Where patches meet, with points as their polynomials need in least squares, and `more`; each pair of patches once
+    per axis."""
     faces = cover.faces
     found: dict[tuple[int, int, int], list[Points]] = {}
     for f in np.flatnonzero(cover.open > 0).tolist():
@@ -166,6 +167,7 @@ def seams(cover: Cover, periodic: Sequence[int] = ()) -> list[Seam]:
             continue
         axis = int(faces.axis[f])
         counts = _counts(cover.patches, (first, second), faces.lower[f], faces.upper[f], axis)
+        counts = tuple(count + more for count in counts)
         points = face_points(faces, f, tensor_gauss(counts))
         if cover.open[f] < 1:
             points = _open_points(cover, f, counts)

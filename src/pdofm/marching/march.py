@@ -20,6 +20,7 @@ from pdofm.marching.record import Record
 from pdofm.marching.run import Run, Stuck, TooFine, first_run
 from pdofm.marching.spaces import Space
 from pdofm.marching.statement import Statement
+from pdofm.marching.tiles import Tiles
 from pdofm.marching.waves import Waves
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
@@ -47,6 +48,12 @@ COMPARED = 20_000
 
 MOST_WAVES = {1: 5000, 2: 400_000, 3: 1_000_000}
 """Unknowns on a periodic grid, by dimension. In one dimension intervals take over from there."""
+
+TILE_DEGREES = {2: (6, 12), 3: (4, 6)}
+"""The lowest and the highest degree in boxes, by dimension."""
+
+MOST_IN_TILES = 60_000
+"""Unknowns in boxes."""
 
 MOST_IN_INTERVALS = 200_000
 """Unknowns in intervals."""
@@ -226,6 +233,12 @@ def degree_for(statement: Statement, slab_tol: float) -> int:
     return int(np.clip(math.ceil(1.2 * digits + 5), 10, 20)) + max(statement.problem.orders(0)) // 2
 
 
+def tile_degree(statement: Statement, slab_tol: float) -> int:
+    """The degree in boxes for a tolerance."""
+    low, high = TILE_DEGREES[statement.domain.space.dim]
+    return int(np.clip(math.ceil(0.9 * -math.log10(slab_tol) + 2), low, high))
+
+
 def spaces(statement: Statement, slab_tol: float) -> list[tuple[Callable[[], Space], int]]:
     """The spaces to try, in this order, each with the most unknowns that it may have."""
     space = statement.domain.space
@@ -235,6 +248,9 @@ def spaces(statement: Statement, slab_tol: float) -> list[tuple[Callable[[], Spa
     if space.is_box and space.dim == 1:
         degree = degree_for(statement, slab_tol)
         found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
+    if not found and space.dim in TILE_DEGREES:
+        degree = tile_degree(statement, slab_tol)
+        found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
     if not found:
         raise SolveError(
             f"march does not know a space for {space!r} yet: it solves in intervals and in periodic boxes. Use "

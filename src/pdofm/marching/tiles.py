@@ -1,0 +1,434 @@
+"""Space in two and three dimensions: polynomials in the boxes of a tree, which may be cut by the boundary.
+
+The equation is tested with the polynomials themselves. Jumps between boxes and violated conditions vanish at points of
+their own; these rows B act on the equation through multipliers, so that a slab satisfies
+
+    [ M  Bᵀ ] [c]   [f]
+    [ B  0  ] [μ] = [g],
+
+which is Galerkin's method in the space of all functions without jumps that satisfy the conditions.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Complex, Float, Int
+from scipy.sparse import block_array, coo_array, csc_array, dia_array
+from scipy.sparse.linalg import SuperLU, splu
+
+from pdofm._types import Points, Vector
+from pdofm.calculus.jets import Index
+from pdofm.calculus.terms import Term
+from pdofm.discrete.cover import Cover, Inside
+from pdofm.discrete.skeleton import Placed, on_part, seams
+from pdofm.domain import Part, Piece
+from pdofm.domain.tree import BoxTree
+from pdofm.errors import SolveError
+from pdofm.features.boxes import BoxPolynomials, Patches
+from pdofm.marching.band import SINGULAR
+from pdofm.marching.spaces import States
+from pdofm.marching.statement import Statement, TermAt
+from pdofm.marching.trees import first_tree, merged_tree, parents, split_tree
+from pdofm.numerics.nodes import tensor, tensor_chebyshev
+
+CUT_POINTS = 1.5
+"""In a box that is cut by the boundary there are so many times more points along each axis."""
+
+LOOSENESS = 1e-9
+"""How far conditions may be missed, in units of the multipliers. Where boxes meet, some of them say the same, and
+without this the matrix would be singular."""
+
+COARSER = 0.05
+"""Boxes are joined if the tail of their common polynomial is this fraction of what is allowed."""
+
+SMALLEST = 1e-9
+"""The width of the smallest box, relative to the domain."""
+
+FEWEST_PATCHES = 4
+"""With so few patches nothing is joined."""
+
+State = Float[np.ndarray, "... N"]
+
+
+def quadrature_of(count: int, dim: int) -> tuple[Points, Vector]:
+    """Gauss points in the unit cube, and their weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    products = np.prod(tensor([weights / 2] * dim), axis=1)
+    return tensor([(nodes + 1) / 2] * dim), products
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A condition at points: the term there, its derivatives, and what multiplies its rows."""
+
+    at: TermAt
+    used: tuple[Index, ...]
+    patch: Int[np.ndarray, " n"]
+    tables: dict[Index, Float[np.ndarray, "n q"]]
+    scale: Float[np.ndarray, " n"]
+
+
+class Tiles:
+    """Polynomials of one degree along each axis, in the patches of a tree of boxes."""
+
+    kind = "polynomials in boxes"
+
+    def __init__(self, statement: Statement, degree: int, tree: BoxTree, known: dict[int, Inside]):
+        self.statement, self.degree, self.tree = statement, degree, tree
+        domain, space = statement.domain, statement.domain.space
+        self.dim = space.dim
+        leaves = tree.leaves.tolist()
+        self.cover = Cover(space, tree, {leaf: (degree,) * self.dim for leaf in leaves}, known)
+        self.patches = self.cover.patches
+        self.count = len(self.patches)
+        self.q = (degree + 1) ** self.dim
+        self.shape = (self.count, statement.components, self.q)
+        self.size = int(np.prod(self.shape))
+        self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
+        free = np.array([order == 0 for order in statement.time_orders])
+        self.algebraic = np.broadcast_to(free[:, None], self.shape).reshape(-1)
+        self._place()
+
+    @classmethod
+    def first(cls, statement: Statement, degree: int) -> "Tiles":
+        """The boxes to begin with."""
+        return cls(statement, degree, first_tree(statement.domain.space), {})
+
+    def _place(self) -> None:
+        """Points of the equation: as many in each patch, some of them without weight."""
+        found = []
+        for patch in range(self.count):
+            whole = bool(self.cover.whole[patch])
+            count = self.degree + 2 if whole else int(np.ceil(CUT_POINTS * (self.degree + 2)))
+            unit, weights = quadrature_of(count, self.dim)
+            points = self.patches.lower[patch] + unit * (self.patches.upper[patch] - self.patches.lower[patch])
+            if not whole:
+                inside = self.statement.domain.space.contains(points) & (self.cover.features.locate(points) == patch)
+                points, weights = points[inside], weights[inside]
+            found.append((points, weights * np.prod(self.patches.upper[patch] - self.patches.lower[patch])))
+        most = max(len(points) for points, _ in found)
+        self._points = np.stack([np.concatenate([p, np.repeat(p[-1:], most - len(p), axis=0)]) for p, _ in found])
+        self._weights = np.stack([np.pad(w, (0, most - len(w))) for _, w in found])
+        self._weights = self._weights / self._weights.sum()
+        self._equation = self.statement.placed(self.statement.equation, self._points.reshape(-1, self.dim))
+        probes = self.statement.placed(self.statement.equation, self._points[:, :: max(1, most // 4)].reshape(-1, self.dim))
+        self._used = probes.used(self._times)
+        in_space = {(0,) * self.dim, *(index[:-1] for index in self._used)}
+        self._tables = dict(zip(in_space, self._jets(self._points, list(in_space)), strict=True))
+
+    def _jets(self, points: Float[np.ndarray, "P n d"], which: list[Index]) -> Float[np.ndarray, "a P n q"]:
+        return np.stack([self.patches.jets(patch, points[patch], which) for patch in range(self.count)], axis=1)
+
+    @cached_property
+    def _conditions(self) -> list[Rows]:
+        return [self._condition(term) for term in self.statement.lateral]
+
+    def _condition(self, term: Term) -> Rows:
+        assert isinstance(term.on, Part)
+        placed = on_part(self.cover, Part(tuple(map(in_space, term.on.pieces)), False))
+        at = self.statement.placed(term, placed.points, placed.normals)
+        used = at.used(self._times)
+        order = max((sum(index[:-1]) for index in used), default=0)
+        width = np.min(self.patches.upper - self.patches.lower, axis=1)[placed.patch]
+        which = list(dict.fromkeys(index[:-1] for index in used))
+        tables = dict(zip(which, self._at(placed.patch, placed.points, which), strict=True))
+        return Rows(at, used, placed.patch, tables, (width / self.degree) ** order)
+
+    def _at(self, patch: Int[np.ndarray, " n"], points: Points, which: list[Index]) -> Float[np.ndarray, "a n q"]:
+        found = np.empty((len(which), len(points), self.q))
+        for number in np.unique(patch).tolist():
+            at = patch == number
+            found[:, at] = self.patches.jets(number, points[at], which)
+        return found
+
+    @cached_property
+    def _seams(self) -> csc_array:
+        """The jumps between patches, scaled by powers of the width."""
+        rows, columns, entries, start = [], [], [], 0
+        orders = [self.statement.problem.orders(axis) for axis in range(self.dim)]
+        position = np.arange(self.size).reshape(self.shape)
+        for seam in seams(self.cover, sorted(self.statement.periodic), more=2):
+            which = [tuple(j * (a == seam.axis) for a in range(self.dim)) for j in range(max(orders[seam.axis]))]
+            if not which:
+                continue
+            sides = (seam.first, seam.second)
+            width = min(float(self.patches.upper[s, seam.axis] - self.patches.lower[s, seam.axis]) for s in sides)
+            n = len(seam.points)
+            jets = [self.patches.jets(s, seam.points + k * seam.shift, which) for k, s in enumerate(sides)]
+            for component, order in enumerate(orders[seam.axis]):
+                for j in range(order):
+                    for side, values, sign in zip(sides, jets, (1.0, -1.0), strict=True):
+                        entries.append((sign * (width / self.degree) ** j * values[j]).reshape(-1))
+                        columns.append(np.tile(position[side, component], n))
+                        rows.append(np.repeat(start + np.arange(n), self.q))
+                    start += n
+        if not rows:
+            return csc_array((0, self.size))
+        where = np.concatenate(rows), np.concatenate(columns)
+        return csc_array(coo_array((np.concatenate(entries), where), shape=(start, self.size)))
+
+    # Functions
+
+    def _jet(self, states: States, index: Index) -> Float[np.ndarray, "p n C"]:
+        of = states[index[-1]].reshape(-1, *self.shape)
+        found = np.einsum("bgq,pbcq->pbgc", self._tables[index[:-1]], of, optimize=True)
+        return found.reshape(len(of), -1, self.shape[1])
+
+    def _condition_jet(self, rows: Rows, states: States, index: Index) -> Float[np.ndarray, "p n C"]:
+        of = states[index[-1]].reshape(-1, *self.shape)
+        return np.einsum("nq,pncq->pnc", rows.tables[index[:-1]], of[:, rows.patch], optimize=True)
+
+    def quadrature(self) -> tuple[Points, Vector]:
+        """The points of the equation and their weights."""
+        kept = self._weights.reshape(-1) > 0
+        return self._points.reshape(-1, self.dim)[kept], self._weights.reshape(-1)[kept]
+
+    def norms(self, state: State) -> Float[np.ndarray, "... C"]:
+        """The root mean square of each component over space."""
+        of = state.reshape(-1, *self.shape)
+        values = np.einsum("bgq,pbcq->pbgc", self._tables[(0,) * self.dim], of, optimize=True)
+        return np.sqrt(np.einsum("pbgc,bg->pc", values**2, self._weights)).reshape(*state.shape[:-1], -1)
+
+    @cached_property
+    def share(self) -> Vector:
+        """The part of space that each patch has."""
+        return self._weights.sum(axis=1)
+
+    def tails(self, state: State, scale: Vector) -> Float[np.ndarray, "P d"]:
+        """What the last polynomials along each axis of each patch contribute to the norm; the largest over components
+        and times."""
+        grid = (self.degree + 1,) * self.dim
+        squares = (state.reshape(-1, *self.shape) / scale[:, None]) ** 2
+        squares = squares.reshape(*squares.shape[:3], *grid).max(axis=(0, 2))
+        found = [
+            np.sqrt(np.take(squares, [-2, -1], axis=1 + axis).reshape(self.count, -1).sum(axis=1) / 2)
+            for axis in range(self.dim)
+        ]
+        return np.stack(found, axis=1) * np.sqrt(self.share)[:, None]
+
+    # Rows
+
+    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p M"]:
+        """The equation, tested, and all conditions, at several times."""
+        p = len(times)
+        found = self._equation.residual(times, lambda index: self._jet(states, index), self._used)
+        weighted = found.reshape(p, self.count, -1, self.shape[1]) * (self._weights / self.share[:, None])[..., None]
+        tested = np.einsum("bgq,pbgk->pbkq", self._tables[(0,) * self.dim], weighted, optimize=True)
+        by_component = np.empty_like(tested)
+        by_component[:, :, list(self.statement.matched)] = tested
+        rows = [by_component.reshape(p, -1), (self._seams @ states[0].T).T]
+        for each in self._conditions:
+            jet = lambda index, each=each: self._condition_jet(each, states, index)  # noqa: E731
+            at = each.at.residual(times, jet, each.used)
+            rows.append((at * each.scale[:, None]).reshape(p, -1))
+        return np.concatenate(rows, axis=1)
+
+    def linearise(self, states: States, time: float) -> dict[int, tuple[csc_array, csc_array]]:
+        """The tested equation and the conditions, linearised, by power of the time derivative."""
+        G = self._equation.coefficients(time, lambda index: self._jet(states, index), self._used)
+        G = G.reshape(self.count, -1, self.shape[1], len(self._used), self.shape[1])
+        values = self._tables[(0,) * self.dim] * (self._weights / self.share[:, None])[..., None]
+        found: dict[int, tuple[csc_array, csc_array]] = {}
+        for power in range(self.statement.order + 1):
+            blocks = np.zeros((self.count, self.shape[1], self.q, self.shape[1], self.q))
+            for a, index in enumerate(self._used):
+                if index[-1] != power:
+                    continue
+                for k, own in enumerate(self.statement.matched):
+                    for c in range(self.shape[1]):
+                        factor = G[:, :, k, a, c]
+                        if factor.any():
+                            table = self._tables[index[:-1]] * factor[..., None]
+                            blocks[:, own, :, c] += np.swapaxes(values, 1, 2) @ table
+            inside = self.shape[1] * self.q
+            each = np.arange(self.size).reshape(self.count, inside)
+            rows, columns = np.broadcast_arrays(each[:, :, None], each[:, None, :])
+            square = coo_array((blocks.reshape(-1), (rows.reshape(-1), columns.reshape(-1))), shape=(self.size,) * 2)
+            found[power] = csc_array(square), self._condition_matrix(states, time, power)
+        return found
+
+    def _condition_matrix(self, states: States, time: float, power: int) -> csc_array:
+        """The seams and conditions, linearised, with this power of the time derivative."""
+        position = np.arange(self.size).reshape(self.shape)
+        seam = self._seams.tocoo()
+        rows, columns, entries, start = [], [], [], seam.shape[0]
+        if power == 0:
+            rows, columns, entries = [seam.row], [seam.col], [seam.data]
+        for each in self._conditions:
+            jet = lambda index, each=each: self._condition_jet(each, states, index)  # noqa: E731
+            G = each.at.coefficients(time, jet, each.used) * each.scale[:, None, None, None]
+            n, k = G.shape[:2]
+            for a, index in enumerate(each.used):
+                if index[-1] == power:
+                    block = np.einsum("nkc,nq->nkcq", G[:, :, a], each.tables[index[:-1]])
+                    numbers = start + np.arange(n * k).reshape(n, k, 1, 1)
+                    where = np.broadcast_arrays(numbers, position[each.patch][:, None])
+                    rows.append(where[0].reshape(-1)), columns.append(where[1].reshape(-1))
+                    entries.append(block.reshape(-1))
+            start += n * k
+        if not rows:
+            return csc_array((start, self.size))
+        where = np.concatenate(rows), np.concatenate(columns)
+        return csc_array(coo_array((np.concatenate(entries), where), shape=(start, self.size)))
+
+    def factor(
+        self, linear: dict[int, tuple[csc_array, csc_array]], rates: Complex[np.ndarray, " k"]
+    ) -> "SaddleFactors":
+        """Factor the matrix with multipliers for functions that grow as exp(rate t)."""
+        found = []
+        for rate in rates.tolist():
+            own = rate.real if rate.imag == 0 else rate
+            square, conditions = (sum(own**power * each[i] for power, each in linear.items()) for i in (0, 1))
+            found.append(Saddle(csc_array(square), csc_array(conditions)))
+        return SaddleFactors(tuple(found))
+
+    # The answer
+
+    @property
+    def features(self) -> BoxPolynomials:
+        """The space of these polynomials."""
+        return self.cover.features
+
+    def coefficients(self, state: Float[np.ndarray, "q N"]) -> Float[np.ndarray, "q m C"]:
+        """The coefficients of functions in `features`."""
+        return np.swapaxes(state.reshape(-1, *self.shape), 2, 3).reshape(len(state), -1, self.shape[1])
+
+    def _nodes(self) -> tuple[Float[np.ndarray, "P q d"], Float[np.ndarray, "q q"]]:
+        """Chebyshev points of each patch, and the matrix from values there to coefficients."""
+        unit = tensor_chebyshev((self.degree + 1,) * self.dim)
+        points = self.patches.lower[:, None] + unit * (self.patches.upper - self.patches.lower)[:, None]
+        return points, np.linalg.inv(self.patches.jets(0, points[0], [(0,) * self.dim])[0])
+
+    def fitted(self) -> States:
+        """The state at the start, interpolated at Chebyshev points."""
+        points, fit = self._nodes()
+        values = self.statement.start(points.reshape(-1, self.dim))
+        by_patch = values.reshape(len(values), self.count, self.q, -1)
+        return list(np.einsum("ij,objc->obci", fit, by_patch).reshape(len(values), -1))
+
+    def _moved(self, states: States, other: "Tiles") -> States:
+        """The same functions in another tree: interpolated, or copied where a patch has stayed the same."""
+        points, fit = other._nodes()
+        own = {(*low, *high): i for i, (low, high) in enumerate(zip(self.patches.lower.tolist(), self.patches.upper.tolist(), strict=True))}
+        which = zip(other.patches.lower.tolist(), other.patches.upper.tolist(), strict=True)
+        same = np.array([own.get((*low, *high), -1) for low, high in which])
+        new = np.flatnonzero(same < 0)
+        found = []
+        for state in states:
+            of = state.reshape(self.shape)
+            moved = np.empty(other.shape)
+            moved[same >= 0] = of[same[same >= 0]]
+            if len(new):
+                at = points[new].reshape(-1, self.dim)
+                coefficients = self.coefficients(state[None])[0]
+                values = self.features.expand(at, [(0,) * self.dim], coefficients)[0].reshape(len(new), self.q, -1)
+                moved[new] = np.einsum("ij,bjc->bci", fit, values)
+            found.append(moved.reshape(-1))
+        return found
+
+    # Refinement
+
+    def marked(self, tails: Float[np.ndarray, "P d"], tol: float) -> Bool[np.ndarray, "P d"] | None:
+        """The patches to halve, along which axes; together the others contribute less than `tol`."""
+        widths = (self.patches.upper - self.patches.lower) / (self.tree.box(0)[1] - self.tree.box(0)[0])
+        found = (tails > tol / np.sqrt(self.count)) & (widths > SMALLEST)
+        return found if found.any() else None
+
+    def refined(self, marks: Bool[np.ndarray, "P d"], states: States) -> "tuple[Tiles, States]":
+        """Halve boxes."""
+        cuts = {leaf: marks[patch] for patch, members in enumerate(self.cover.members) for leaf in members}
+        tree = split_tree(self.tree, {leaf: axes for leaf, axes in cuts.items() if axes.any()})
+        other = Tiles(self.statement, self.degree, tree, dict(self.cover.known))
+        return other, self._moved(states, other)
+
+    def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Tiles, States]":
+        """Join pairs of boxes that were cut last, where one polynomial suffices; this space if there are none."""
+        pairs = [
+            (node, a, b)
+            for node, a, b in parents(self.tree).tolist()
+            if all(n in self.cover.numbers and self.cover.whole[self.cover.numbers[n]] for n in (a, b))
+        ]
+        if not pairs or self.count <= FEWEST_PATCHES:
+            return self, states
+        unit = tensor_chebyshev((self.degree + 1,) * self.dim)
+        fit = np.linalg.inv(self.patches.jets(0, self._nodes()[0][0], [(0,) * self.dim])[0])
+        joined = set()
+        for node, a, b in pairs:
+            lower, upper = self.tree.box(node)
+            points = lower + unit * (upper - lower)
+            if self._suffices(points, fit, (lower, upper), (a, b), states, scales, COARSER * tol / np.sqrt(self.count)):
+                joined.add(node)
+        if not joined:
+            return self, states
+        other = Tiles(self.statement, self.degree, merged_tree(self.tree, joined), {})
+        return other, self._moved(states, other)
+
+    def _suffices(self, points, fit, box, halves, states, scales, allowed) -> bool:
+        """Whether one polynomial on a box represents the functions on its halves."""
+        share = np.sqrt(sum(self.share[self.cover.numbers[n]] for n in halves))
+        grid = (self.degree + 1,) * self.dim
+        check = np.concatenate([self._points[self.cover.numbers[n]] for n in halves])
+        patch = Patches(box[0][None], box[1][None], np.array([[self.degree] * self.dim]))
+        for state, scale in zip(states, scales, strict=True):
+            coefficients = self.coefficients(state[None])[0]
+            values, true = (self.features.expand(z, [(0,) * self.dim], coefficients)[0] for z in (points, check))
+            one = fit @ values
+            off = np.abs(patch.jets(0, check, [(0,) * self.dim])[0] @ one - true).max(axis=0)
+            last = [np.take(one.reshape(*grid, -1), [-2, -1], axis=a).reshape(-1, len(scale)) for a in range(self.dim)]
+            tail = np.max([np.sqrt(np.sum(each**2, axis=0)) for each in last], axis=0)
+            if np.any((tail + off) * share > allowed * scale):
+                return False
+        return True
+
+    @property
+    def description(self) -> list[int]:
+        raise NotImplementedError
+
+
+def in_space(piece: Piece) -> Piece:
+    """A piece of the boundary of space-time, seen in space."""
+
+    def chart(u):
+        points, normals = piece.chart(np.concatenate([u, np.full((len(u), 1), 0.5)], axis=1))
+        return points[:, :-1], normals[:, :-1]
+
+    def keep(points, normals):
+        time = piece.chart(np.full((1, piece.dim), 0.5))[0][0, -1]
+        column = np.zeros((len(points), 1))
+        return piece.keep(np.concatenate([points, column + time], axis=1), np.concatenate([normals, column], axis=1))
+
+    return Piece(piece.name, piece.measure, piece.ends[:-1], chart, None if piece.keep is None else keep)
+
+
+class Saddle:
+    """The factors of a matrix with multipliers."""
+
+    def __init__(self, square: csc_array, conditions: csc_array):
+        n, k = square.shape[0], conditions.shape[0]
+        # Rows of the equation of one size, and those of the conditions.
+        self._scale = 1 / np.maximum(abs(square).max(axis=1).toarray().reshape(-1), 1e-300)
+        scale = dia_array((self._scale[None], [0]), shape=(n, n))
+        loose = dia_array((np.full((1, k), -LOOSENESS), [0]), shape=(k, k))
+        forces = conditions.conj().T / np.median(self._scale)
+        whole = block_array([[scale @ square, scale @ forces], [conditions, loose]], format="csc")
+        try:
+            self._lu: SuperLU = splu(whole, permc_spec="COLAMD")
+        except RuntimeError as error:
+            raise SolveError(SINGULAR) from error
+        self._size, self._is_complex = n, np.iscomplexobj(whole.data)
+
+    def solve(self, rows):
+        right = np.concatenate([rows[: self._size] * self._scale, rows[self._size :]])
+        return self._lu.solve(right if self._is_complex else right.real)[: self._size]
+
+
+@dataclass(frozen=True, eq=False)
+class SaddleFactors:
+    """A factored matrix for each of k rates."""
+
+    each: tuple[Saddle, ...]
+
+    def solve(self, rows):
+        """The functions for one right-hand side per rate."""
+        return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])
