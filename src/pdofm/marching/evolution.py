@@ -81,7 +81,9 @@ def coefficients_of(run: Run) -> np.ndarray:
     """The coefficients of a run in its slabs."""
     return np.concatenate(
         [
-            np.moveaxis(piece.space.coefficients(piece.coefficients), 0, 1).reshape(-1, piece.space.statement.components)
+            np.moveaxis(piece.space.coefficients(piece.coefficients), 0, 1).reshape(
+                -1, piece.space.statement.components
+            )
             for piece in run.pieces
         ]
     )

@@ -275,11 +275,11 @@ class Intervals:
     # The answer
 
     @property
-    def description(self) -> list[int]:
+    def description(self) -> list:
         """The levels and numbers of the intervals, one after the other."""
         return [number for box in self.boxes for number in box]
 
-    def described(self, description: list[int]) -> "Intervals":
+    def described(self, description: list) -> "Intervals":
         """The intervals with this description, with the same degree."""
         boxes = tuple(zip(description[::2], description[1::2], strict=True))
         return Intervals(self.statement, self.degree, boxes)

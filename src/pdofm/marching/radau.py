@@ -46,7 +46,6 @@ class Radau:
         self.back: Vector = chebyshev(np.array([-1.0]), stages - 1)[0][0] @ lower
 
 
-
 @lru_cache(maxsize=32)
 def radau(stages: int) -> Radau:
     """The collocation with so many stages."""

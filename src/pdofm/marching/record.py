@@ -137,7 +137,7 @@ class Record:
                 run.matrices = Matrices(space, at, header["linearised"])
 
 
-def _like(space: Space, description: list[int]) -> Space:
+def _like(space: Space, description: list) -> Space:
     return space if description == space.description else space.described(description)
 
 

@@ -25,6 +25,7 @@ STALLED = 0.9
 ROUNDED = 1e-11
 """Steps below this fraction of the solution that no longer fall are rounding errors."""
 
+
 class Matrices:
     """The factored matrices of a space at one linearisation, by length of the slab: one set serves all slabs of that
     length. `at` and `time` are where the equations are linearised."""

@@ -45,11 +45,11 @@ class Space(Protocol):
         ...
 
     @property
-    def description(self) -> list[int]:
+    def description(self) -> list:
         """Numbers from which `described` makes this space again."""
         ...
 
-    def described(self, description: list[int]) -> "Space":
+    def described(self, description: list) -> "Space":
         """Another space of the same kind."""
         ...
 

@@ -14,30 +14,24 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Complex, Float, Int
-from scipy.sparse import block_array, coo_array, csc_array, dia_array
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse import coo_array, csc_array
 
 from pdofm._types import Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.calculus.terms import Term
 from pdofm.discrete.cover import Cover, Inside
-from pdofm.discrete.skeleton import Placed, on_part, seams
-from pdofm.domain import Part, Piece
+from pdofm.discrete.skeleton import on_part, seams
+from pdofm.domain import Part
 from pdofm.domain.tree import BoxTree
-from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials, Patches
-from pdofm.marching.band import SINGULAR
+from pdofm.marching.saddle import Saddle, SaddleFactors
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import Statement, TermAt
-from pdofm.marching.trees import first_tree, merged_tree, parents, split_tree
+from pdofm.marching.trees import first_tree, in_space, merged_tree, numbers_of, parents, split_tree, tree_of
 from pdofm.numerics.nodes import tensor, tensor_chebyshev
 
 CUT_POINTS = 1.5
 """In a box that is cut by the boundary there are so many times more points along each axis."""
-
-LOOSENESS = 1e-9
-"""How far conditions may be missed, in units of the multipliers. Where boxes meet, some of them say the same, and
-without this the matrix would be singular."""
 
 COARSER = 0.05
 """Boxes are joined if the tail of their common polynomial is this fraction of what is allowed."""
@@ -112,7 +106,9 @@ class Tiles:
         self._weights = np.stack([np.pad(w, (0, most - len(w))) for _, w in found])
         self._weights = self._weights / self._weights.sum()
         self._equation = self.statement.placed(self.statement.equation, self._points.reshape(-1, self.dim))
-        probes = self.statement.placed(self.statement.equation, self._points[:, :: max(1, most // 4)].reshape(-1, self.dim))
+        probes = self.statement.placed(
+            self.statement.equation, self._points[:, :: max(1, most // 4)].reshape(-1, self.dim)
+        )
         self._used = probes.used(self._times)
         in_space = {(0,) * self.dim, *(index[:-1] for index in self._used)}
         self._tables = dict(zip(in_space, self._jets(self._points, list(in_space)), strict=True))
@@ -294,25 +290,32 @@ class Tiles:
         """The coefficients of functions in `features`."""
         return np.swapaxes(state.reshape(-1, *self.shape), 2, 3).reshape(len(state), -1, self.shape[1])
 
-    def _nodes(self) -> tuple[Float[np.ndarray, "P q d"], Float[np.ndarray, "q q"]]:
-        """Chebyshev points of each patch, and the matrix from values there to coefficients."""
+    @cached_property
+    def _nodes(self) -> Float[np.ndarray, "P q d"]:
+        """Chebyshev points of each patch."""
         unit = tensor_chebyshev((self.degree + 1,) * self.dim)
-        points = self.patches.lower[:, None] + unit * (self.patches.upper - self.patches.lower)[:, None]
-        return points, np.linalg.inv(self.patches.jets(0, points[0], [(0,) * self.dim])[0])
+        return self.patches.lower[:, None] + unit * (self.patches.upper - self.patches.lower)[:, None]
+
+    @cached_property
+    def _fit(self) -> Float[np.ndarray, "q q"]:
+        """The matrix from values at Chebyshev points to coefficients."""
+        return np.linalg.inv(self.patches.jets(0, self._nodes[0], [(0,) * self.dim])[0])
 
     def fitted(self) -> States:
         """The state at the start, interpolated at Chebyshev points."""
-        points, fit = self._nodes()
-        values = self.statement.start(points.reshape(-1, self.dim))
+        values = self.statement.start(self._nodes.reshape(-1, self.dim))
         by_patch = values.reshape(len(values), self.count, self.q, -1)
-        return list(np.einsum("ij,objc->obci", fit, by_patch).reshape(len(values), -1))
+        return list(np.einsum("ij,objc->obci", self._fit, by_patch).reshape(len(values), -1))
+
+    @property
+    def _corners(self) -> list[tuple[float, ...]]:
+        """The corners of each patch."""
+        return list(map(tuple, np.concatenate([self.patches.lower, self.patches.upper], axis=1).tolist()))
 
     def _moved(self, states: States, other: "Tiles") -> States:
         """The same functions in another tree: interpolated, or copied where a patch has stayed the same."""
-        points, fit = other._nodes()
-        own = {(*low, *high): i for i, (low, high) in enumerate(zip(self.patches.lower.tolist(), self.patches.upper.tolist(), strict=True))}
-        which = zip(other.patches.lower.tolist(), other.patches.upper.tolist(), strict=True)
-        same = np.array([own.get((*low, *high), -1) for low, high in which])
+        own = {corners: i for i, corners in enumerate(self._corners)}
+        same = np.array([own.get(corners, -1) for corners in other._corners])
         new = np.flatnonzero(same < 0)
         found = []
         for state in states:
@@ -320,10 +323,10 @@ class Tiles:
             moved = np.empty(other.shape)
             moved[same >= 0] = of[same[same >= 0]]
             if len(new):
-                at = points[new].reshape(-1, self.dim)
+                at = other._nodes[new].reshape(-1, self.dim)
                 coefficients = self.coefficients(state[None])[0]
                 values = self.features.expand(at, [(0,) * self.dim], coefficients)[0].reshape(len(new), self.q, -1)
-                moved[new] = np.einsum("ij,bjc->bci", fit, values)
+                moved[new] = np.einsum("ij,bjc->bci", self._fit, values)
             found.append(moved.reshape(-1))
         return found
 
@@ -351,84 +354,37 @@ class Tiles:
         ]
         if not pairs or self.count <= FEWEST_PATCHES:
             return self, states
-        unit = tensor_chebyshev((self.degree + 1,) * self.dim)
-        fit = np.linalg.inv(self.patches.jets(0, self._nodes()[0][0], [(0,) * self.dim])[0])
-        joined = set()
-        for node, a, b in pairs:
-            lower, upper = self.tree.box(node)
-            points = lower + unit * (upper - lower)
-            if self._suffices(points, fit, (lower, upper), (a, b), states, scales, COARSER * tol / np.sqrt(self.count)):
-                joined.add(node)
+        allowed = [COARSER * tol / np.sqrt(self.count) * scale for scale in scales]
+        joined = {node for node, a, b in pairs if self._suffices(node, (a, b), states, allowed)}
         if not joined:
             return self, states
         other = Tiles(self.statement, self.degree, merged_tree(self.tree, joined), {})
         return other, self._moved(states, other)
 
-    def _suffices(self, points, fit, box, halves, states, scales, allowed) -> bool:
+    def _suffices(self, node: int, halves: tuple[int, int], states: States, allowed: list[Vector]) -> bool:
         """Whether one polynomial on a box represents the functions on its halves."""
+        lower, upper = self.tree.box(node)
+        points = lower + tensor_chebyshev((self.degree + 1,) * self.dim) * (upper - lower)
         share = np.sqrt(sum(self.share[self.cover.numbers[n]] for n in halves))
         grid = (self.degree + 1,) * self.dim
         check = np.concatenate([self._points[self.cover.numbers[n]] for n in halves])
-        patch = Patches(box[0][None], box[1][None], np.array([[self.degree] * self.dim]))
-        for state, scale in zip(states, scales, strict=True):
+        patch = Patches(lower[None], upper[None], np.array([[self.degree] * self.dim]))
+        for state, most in zip(states, allowed, strict=True):
             coefficients = self.coefficients(state[None])[0]
             values, true = (self.features.expand(z, [(0,) * self.dim], coefficients)[0] for z in (points, check))
-            one = fit @ values
+            one = self._fit @ values
             off = np.abs(patch.jets(0, check, [(0,) * self.dim])[0] @ one - true).max(axis=0)
-            last = [np.take(one.reshape(*grid, -1), [-2, -1], axis=a).reshape(-1, len(scale)) for a in range(self.dim)]
+            last = [np.take(one.reshape(*grid, -1), [-2, -1], axis=a).reshape(-1, len(most)) for a in range(self.dim)]
             tail = np.max([np.sqrt(np.sum(each**2, axis=0)) for each in last], axis=0)
-            if np.any((tail + off) * share > allowed * scale):
+            if np.any((tail + off) * share > most):
                 return False
         return True
 
     @property
-    def description(self) -> list[int]:
-        raise NotImplementedError
+    def description(self) -> list[float]:
+        """The cuts of the tree."""
+        return numbers_of(self.tree)
 
-
-def in_space(piece: Piece) -> Piece:
-    """A piece of the boundary of space-time, seen in space."""
-
-    def chart(u):
-        points, normals = piece.chart(np.concatenate([u, np.full((len(u), 1), 0.5)], axis=1))
-        return points[:, :-1], normals[:, :-1]
-
-    def keep(points, normals):
-        time = piece.chart(np.full((1, piece.dim), 0.5))[0][0, -1]
-        column = np.zeros((len(points), 1))
-        return piece.keep(np.concatenate([points, column + time], axis=1), np.concatenate([normals, column], axis=1))
-
-    return Piece(piece.name, piece.measure, piece.ends[:-1], chart, None if piece.keep is None else keep)
-
-
-class Saddle:
-    """The factors of a matrix with multipliers."""
-
-    def __init__(self, square: csc_array, conditions: csc_array):
-        n, k = square.shape[0], conditions.shape[0]
-        # Rows of the equation of one size, and those of the conditions.
-        self._scale = 1 / np.maximum(abs(square).max(axis=1).toarray().reshape(-1), 1e-300)
-        scale = dia_array((self._scale[None], [0]), shape=(n, n))
-        loose = dia_array((np.full((1, k), -LOOSENESS), [0]), shape=(k, k))
-        forces = conditions.conj().T / np.median(self._scale)
-        whole = block_array([[scale @ square, scale @ forces], [conditions, loose]], format="csc")
-        try:
-            self._lu: SuperLU = splu(whole, permc_spec="COLAMD")
-        except RuntimeError as error:
-            raise SolveError(SINGULAR) from error
-        self._size, self._is_complex = n, np.iscomplexobj(whole.data)
-
-    def solve(self, rows):
-        right = np.concatenate([rows[: self._size] * self._scale, rows[self._size :]])
-        return self._lu.solve(right if self._is_complex else right.real)[: self._size]
-
-
-@dataclass(frozen=True, eq=False)
-class SaddleFactors:
-    """A factored matrix for each of k rates."""
-
-    each: tuple[Saddle, ...]
-
-    def solve(self, rows):
-        """The functions for one right-hand side per rate."""
-        return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])
+    def described(self, description: list[float]) -> "Tiles":
+        """The boxes with this description, with the same degree."""
+        return Tiles(self.statement, self.degree, tree_of(self.statement.domain.space, description), {})

@@ -1,12 +1,14 @@
-"""Trees of boxes for an evolution: where they begin, how boxes are cut and joined."""
+"""Trees of boxes for an evolution: where they begin, how boxes are cut and joined, and the boundary around them."""
 
 import math
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from pdofm.domain import Domain, corners
-from pdofm.domain.tree import BoxTree
+from pdofm._types import Mask, Normals, Points
+from pdofm.domain import Domain, Piece, corners
+from pdofm.domain.tree import BoxTree, TreeArrays
+from pdofm.numerics.sampling import UnitPoints
 
 FEWEST = 2
 """Boxes along each axis at the start."""
@@ -51,6 +53,19 @@ def split_tree(tree: BoxTree, cuts: dict[int, Bool[np.ndarray, " d"]]) -> BoxTre
     return found
 
 
+def numbers_of(tree: BoxTree) -> list[float]:
+    """The cuts of a tree in one list: axis, coordinate and the two nodes beyond, node by node."""
+    arrays = tree.arrays()
+    return np.column_stack([arrays.axis, arrays.cut, arrays.children]).reshape(-1).tolist()
+
+
+def tree_of(space: Domain, numbers: list[float]) -> BoxTree:
+    """The tree with these numbers."""
+    axis, cut, *children = np.array(numbers).reshape(-1, 4).T
+    arrays = TreeArrays(axis.astype(np.int64), cut, np.stack(children, axis=1).astype(np.int64))
+    return BoxTree.of(space.lower, space.upper, arrays)
+
+
 def parents(tree: BoxTree) -> Int[np.ndarray, "n 3"]:
     """The nodes that are cut into two leaves, each with these."""
     arrays = tree.arrays()
@@ -71,3 +86,19 @@ def merged_tree(tree: BoxTree, joined: set[int]) -> BoxTree:
             halves = found.split(new, int(arrays.axis[old]), float(arrays.cut[old]))
             waiting += zip(arrays.children[old].tolist(), halves, strict=True)
     return found
+
+
+def in_space(piece: Piece) -> Piece:
+    """A piece of the boundary of space-time, seen in space."""
+
+    def chart(u: UnitPoints) -> tuple[Points, Normals]:
+        points, normals = piece.chart(np.concatenate([u, np.full((len(u), 1), 0.5)], axis=1))
+        return points[:, :-1], normals[:, :-1]
+
+    def keep(points: Points, normals: Normals) -> Mask:
+        assert piece.keep is not None
+        time = piece.chart(np.full((1, piece.dim), 0.5))[0][0, -1]
+        column = np.zeros((len(points), 1))
+        return piece.keep(np.concatenate([points, column + time], axis=1), np.concatenate([normals, column], axis=1))
+
+    return Piece(piece.name, piece.measure, piece.ends[:-1], chart, None if piece.keep is None else keep)

@@ -173,11 +173,11 @@ class Waves:
         return other, found
 
     @property
-    def description(self) -> list[int]:
+    def description(self) -> list:
         """The number of points along an axis."""
         return [self.count]
 
-    def described(self, description: list[int]) -> "Waves":
+    def described(self, description: list) -> "Waves":
         """The grid with this description."""
         return Waves(self.statement, description[0])
 

@@ -14,6 +14,7 @@ from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
+    *("slabs", "animate"),
 }
 
 CLOSED = 1e-9
