@@ -18,7 +18,7 @@ import pdofm as pf
 from pdofm.calculus.jets import up_to
 from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.errors import FeaturesError, UnknownNameError
-from pdofm.features import Features
+from pdofm.features import Features, Slabs
 from pdofm.features.base import families, polynomial_degree
 from pdofm.features.declared import Declared
 from pdofm.features.wrapper import Wrapper
@@ -37,6 +37,15 @@ def local_polynomials(size: int) -> Callable[[pf.Box, int], Features]:
 def halves(domain: pf.Domain) -> tuple[int, ...]:
     """Two subdomains, along the first axis."""
     return (2,) + (1,) * (domain.dim - 1)
+
+
+def slabs(domain: pf.Domain, size: int) -> Features:
+    """Two slabs along the last axis, with polynomials in the others; in one dimension there is no space beside it."""
+    if domain.dim == 1:
+        return pf.BoxPolynomials.grid(domain, 2, size // 2 - 1)
+    low, high = domain.lower, domain.upper
+    space = pf.Chebyshev(pf.Box(low[:-1], high[:-1]), degree=size // 4 - 1)
+    return Slabs([low[-1], (low[-1] + high[-1]) / 2, high[-1]], [space], [0, 0], 1)
 
 
 def by_centers(domain: pf.Domain, size: int, key: int | jax.Array) -> Features:
@@ -103,6 +112,7 @@ FEATURES: dict[str, Build] = {
     "boxes": lambda domain, size, key: pf.BoxPolynomials.grid(
         domain, halves(domain), (size // 2 - 1,) if domain.dim == 1 else (size // 4 - 1, *(1,) * (domain.dim - 1))
     ),
+    "slabs": lambda domain, size, key: slabs(domain, size),
     "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
     "concatenate": lambda domain, size, key: pf.Concatenate(
@@ -116,7 +126,7 @@ FEATURES: dict[str, Build] = {
     "hard-polynomials": lambda domain, size, key: pf.HardDirichlet(pf.Chebyshev(domain, size), domain),
 }
 FIXED = {"chebyshev", "chebyshev-tensor", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
-    *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner", "boxes"),
+    *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner", "boxes", "slabs"),
 }
 NOT_DENSE = {
     "network-xavier": "odd about the centre",

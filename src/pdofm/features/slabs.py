@@ -16,7 +16,6 @@ from pdofm.features.box import Corner
 from pdofm.features.boxes import grouped
 from pdofm.features.spectral import polynomials, table
 
-
 BEYOND = 1e-9
 """How far beyond the last slab a time may be, as a part of all time: rounding."""
 

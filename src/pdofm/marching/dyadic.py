@@ -1,12 +1,13 @@
 """Intervals that follow a function: halved where its tail is large, joined where one polynomial suffices."""
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Mask, Vector
 from pdofm.features.spectral import table
+from pdofm.marching.arrays import Mask, Vector
 
 COARSER = 0.1
 """Two intervals are joined if the tail of their common polynomial is this fraction of what is allowed: with less to
@@ -62,7 +63,7 @@ def joined(
     at = np.array(
         [
             i
-            for i, (first, second) in enumerate(zip(boxes[:-1], boxes[1:], strict=True))
+            for i, (first, second) in enumerate(pairwise(boxes))
             if first[1] % 2 == 0 and second == (first[0], first[1] + 1)
         ],
         dtype=int,

@@ -43,10 +43,19 @@ class Evolution(Solution):
     slabs: tuple[SlabInfo, ...] = ()
 
     def animate(self, path: str | PathLike, **options: Any) -> None:
-        """Write an animation (.gif) of the solution over time; see `pdofm.output.plot.animate`."""
-        from pdofm.output.plot import animate
+        """Write an animation (.gif) of the solution over time; see `pdofm.output.series.animate`."""
+        from pdofm.output.series import animate
 
         animate(self, path, **options)
+
+    def to_vtk(self, path: str | PathLike, **options: Any) -> None:
+        """Write the solution for ParaView: as a series of times (.pvd), or on all of space-time (.vtu, .vtk)."""
+        from pdofm.output.series import write_series
+
+        if str(path).endswith(".pvd"):
+            write_series(self, path, **options)
+        else:
+            super().to_vtk(path, **options)
 
     def __repr__(self) -> str:
         if not self.slabs:
@@ -54,14 +63,12 @@ class Evolution(Solution):
         lengths = [slab.end - slab.start for slab in self.slabs]
         sizes = [slab.features for slab in self.slabs]
         verdict = "converged" if self.converged else f"NOT CONVERGED: {self.reason}"
-        return "\n".join(
-            [
-                f"Evolution of {self.problem.name!r}: {len(self.slabs)} slabs of length {min(lengths):.1e} to "
-                f"{max(lengths):.1e}, {self.space} with {min(sizes)} to {max(sizes)} functions of x",
-                f"  estimated relative error {self.error_estimate:.1e}, {verdict}",
-                "  seconds: " + ", ".join(f"{phase} {s:.2f}" for phase, s in self.stats.seconds.items()),
-            ]
+        head = (
+            f"Evolution of {self.problem.name!r}: {len(self.slabs)} slabs of length {min(lengths):.1e} to "
+            f"{max(lengths):.1e}, {self.space} with {min(sizes)} to {max(sizes)} functions of x"
         )
+        seconds = ", ".join(f"{phase} {s:.2f}" for phase, s in self.stats.seconds.items())
+        return f"{head}\n  estimated relative error {self.error_estimate:.1e}, {verdict}\n  seconds: {seconds}"
 
 
 def slabs_of(run: Run) -> Slabs:

@@ -1,9 +1,9 @@
 """Space in one dimension: polynomials in intervals that are halved and joined as the solution needs it.
 
-In every interval the equation is tested with Legendre polynomials: an equation of order d with those up to degree n - d,
-where n is the degree of the solution. Values and derivatives up to order d - 1 agree between neighbours, and the
-conditions hold at the ends; together these are as many equations as unknowns. At the nodes of Radau's method in time all
-of them are satisfied to rounding, so nothing grows by itself.
+In every interval the equation is tested with Legendre polynomials: an equation of order d with those up to degree
+n - d, where n is the degree of the solution. Values and derivatives up to order d - 1 agree between neighbours, and the
+conditions hold at the ends; together these are as many equations as unknowns. At the nodes of Radau's method in time
+all of them are satisfied to rounding, so nothing grows by itself.
 """
 
 from dataclasses import dataclass
@@ -13,17 +13,18 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 from scipy.sparse import csr_array
 
-from pdofm._types import Mask, Points, Vector
 from pdofm.calculus.jets import Index
+from pdofm.calculus.terms import Term
 from pdofm.domain import Part
 from pdofm.domain.tree import BoxTree
 from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.features.spectral import table
+from pdofm.marching.arrays import Mask, Points, Vector
 from pdofm.marching.band import BandLU, BandPattern
 from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined
 from pdofm.marching.spaces import States
-from pdofm.marching.statement import Statement, TermAt
+from pdofm.marching.statement import PROBES, Statement, TermAt
 
 FIRST_LEVEL = 5
 """The interval is first cut into 2^5 parts, to see details of the initial values; those not needed are joined again."""
@@ -106,10 +107,10 @@ class Intervals:
         values = np.polynomial.legendre.legvander(self._points, count - 1)
         return (values * np.sqrt(np.arange(count) + 0.5)).T * self._weights
 
-    def _ending(self, term) -> tuple[TermAt, tuple[Index, ...], np.ndarray]:
+    def _ending(self, term: Term) -> tuple[TermAt, tuple[Index, ...], np.ndarray]:
         """A condition at the ends where it holds, with the derivatives in it and those ends (0 or 1)."""
         assert isinstance(term.on, Part)
-        points, normals = term.on.sample(256)
+        normals = term.on.sample(PROBES)[1]
         space = self.statement.domain.space
         sides = np.flatnonzero([np.any(normals[:, 0] < 0), np.any(normals[:, 0] > 0)])
         at = self.statement.placed(

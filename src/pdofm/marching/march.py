@@ -70,10 +70,10 @@ def march(
     """Solve a space-time problem slab after slab in time.
 
     In every slab the solution is a polynomial in time, collocated at Radau's points, and in space a trigonometric
-    polynomial (periodic boxes) or a polynomial in each of many intervals that are halved and joined as the solution
-    moves. The length of a slab follows from the size of the last time coefficient. The whole evolution is computed
-    again with a smaller tolerance for each slab, until the difference of two runs shows that the error of the last is
-    below `tol`: that includes what errors of early slabs have grown to in later ones.
+    polynomial (periodic boxes) or a polynomial in each of many intervals, or boxes in more than one dimension, that are
+    halved and joined as the solution moves. The length of a slab follows from the size of the last time coefficient.
+    The whole evolution is computed again with a smaller tolerance for each slab, until the difference of two runs shows
+    that the error of the last is below `tol`: that includes what errors of early slabs have grown to in later ones.
 
     Args:
         problem: on a `SpaceTime`; of any order in time, linear or not, one equation or a system.
@@ -257,7 +257,7 @@ def spaces(statement: Statement, slab_tol: float) -> list[tuple[Callable[[], Spa
         found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
     if not found:
         raise SolveError(
-            f"march does not know a space for {space!r} yet: it solves in intervals and in periodic boxes. Use "
+            f"march does not know a space for {space!r} yet: it solves in one to three dimensions. Use "
             "solve(problem), which solves for all times at once."
         )
     return found
@@ -288,8 +288,8 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     """The error of the finer of two runs.
 
     Their difference is the error of the coarser one, as large as it has become at all later times. What the finer one
-    has less of it follows from the tails that its slabs have left out. Rounding, which it does not have less of, is what
-    is left of differences below `ROUNDED`, and at least a unit of the last digit per slab.
+    has less of it follows from the tails that its slabs have left out. Rounding, which it does not have less of, is
+    what is left of differences below `ROUNDED`, and at least a unit of the last digit per slab.
     """
     if coarse is None:
         return math.inf

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Complex, Float, Int
 from numpy.polynomial import Legendre
 
-from pdofm._types import Vector
+from pdofm.marching.arrays import Vector
 
 
 class Radau:

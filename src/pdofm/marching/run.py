@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Vector
+from pdofm.marching.arrays import Vector
 from pdofm.marching.radau import Radau
 from pdofm.marching.slab import Matrices, Slab, linearised_at, solve_slab
 from pdofm.marching.spaces import Space, States

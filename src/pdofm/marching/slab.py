@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Vector
 from pdofm.errors import SolveError
+from pdofm.marching.arrays import Vector
 from pdofm.marching.radau import Radau
 from pdofm.marching.spaces import Space, States
 
@@ -78,7 +78,7 @@ def solve_slab(
         change = change - delta
         before, size = size, float(np.max(space.norms(delta) / scale))
         rate = size / before
-        if size <= tol * (1 - rate) and (step > 1 or size == 0) or (SLOW < rate and size <= min(ROUNDED, 100 * tol)):
+        if (size <= tol * (1 - rate) and (step > 1 or size == 0)) or (rate > SLOW and size <= min(ROUNDED, 100 * tol)):
             return Slab(_derivatives(scheme, start, change, length), step, matrices)
         if not math.isfinite(size) or rate > STALLED:
             if is_fresh:

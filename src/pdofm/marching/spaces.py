@@ -5,8 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float
 
-from pdofm._types import Points, Vector
 from pdofm.features import Features
+from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.statement import Statement
 
 States = list[Float[np.ndarray, "... N"]]

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import linear_sum_assignment
 
-from pdofm._types import Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.calculus.symbol import Symbol, random_jet, symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.domain import Part, SpaceTime
 from pdofm.errors import SolveError
+from pdofm.marching.arrays import Points, Vector
 from pdofm.problem.conditions import Periodic
 from pdofm.problem.data import values_at
 from pdofm.problem.problem import Problem
@@ -118,7 +118,8 @@ class Statement:
         domain = self.problem.domain
         if not isinstance(domain, SpaceTime):
             raise SolveError(
-                f"march needs a problem with time; got one on {domain!r}. State it on SpaceTime(space, T), or use solve."
+                f"march needs a problem with time; got one on {domain!r}. State it on SpaceTime(space, T), or use "
+                "solve."
             )
         if max(self.time_orders) == 0:
             raise SolveError("march needs an equation with a derivative in time, dt(u); use solve for this problem.")

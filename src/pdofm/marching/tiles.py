@@ -9,25 +9,22 @@ their own; these rows B act on the equation through multipliers, so that a slab 
 which is Galerkin's method in the space of all functions without jumps that satisfy the conditions.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Complex, Float, Int
+from jaxtyping import Bool, Complex, Float
 from scipy.sparse import coo_array, csc_array
 
-from pdofm._types import Points, Vector
 from pdofm.calculus.jets import Index
-from pdofm.calculus.terms import Term
 from pdofm.discrete.cover import Cover, Inside
-from pdofm.discrete.skeleton import on_part, seams
-from pdofm.domain import Part
 from pdofm.domain.tree import BoxTree
 from pdofm.features.boxes import BoxPolynomials, Patches
+from pdofm.marching.arrays import Points, Vector
+from pdofm.marching.joints import Joints
 from pdofm.marching.saddle import Saddle, SaddleFactors
 from pdofm.marching.spaces import States
-from pdofm.marching.statement import Statement, TermAt
-from pdofm.marching.trees import first_tree, in_space, merged_tree, numbers_of, parents, split_tree, tree_of
+from pdofm.marching.statement import Statement
+from pdofm.marching.trees import first_tree, merged_tree, numbers_of, parents, split_tree, tree_of
 from pdofm.numerics.nodes import tensor, tensor_chebyshev
 
 CUT_POINTS = 1.5
@@ -52,17 +49,6 @@ def quadrature_of(count: int, dim: int) -> tuple[Points, Vector]:
     return tensor([(nodes + 1) / 2] * dim), products
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """A condition at points: the term there, its derivatives, and what multiplies its rows."""
-
-    at: TermAt
-    used: tuple[Index, ...]
-    patch: Int[np.ndarray, " n"]
-    tables: dict[Index, Float[np.ndarray, "n q"]]
-    scale: Float[np.ndarray, " n"]
-
-
 class Tiles:
     """Polynomials of one degree along each axis, in the patches of a tree of boxes."""
 
@@ -73,7 +59,7 @@ class Tiles:
         domain, space = statement.domain, statement.domain.space
         self.dim = space.dim
         leaves = tree.leaves.tolist()
-        self.cover = Cover(space, tree, {leaf: (degree,) * self.dim for leaf in leaves}, known)
+        self.cover = Cover(space, tree, dict.fromkeys(leaves, (degree,) * self.dim), known)
         self.patches = self.cover.patches
         self.count = len(self.patches)
         self.q = (degree + 1) ** self.dim
@@ -117,52 +103,8 @@ class Tiles:
         return np.stack([self.patches.jets(patch, points[patch], which) for patch in range(self.count)], axis=1)
 
     @cached_property
-    def _conditions(self) -> list[Rows]:
-        return [self._condition(term) for term in self.statement.lateral]
-
-    def _condition(self, term: Term) -> Rows:
-        assert isinstance(term.on, Part)
-        placed = on_part(self.cover, Part(tuple(map(in_space, term.on.pieces)), False))
-        at = self.statement.placed(term, placed.points, placed.normals)
-        used = at.used(self._times)
-        order = max((sum(index[:-1]) for index in used), default=0)
-        width = np.min(self.patches.upper - self.patches.lower, axis=1)[placed.patch]
-        which = list(dict.fromkeys(index[:-1] for index in used))
-        tables = dict(zip(which, self._at(placed.patch, placed.points, which), strict=True))
-        return Rows(at, used, placed.patch, tables, (width / self.degree) ** order)
-
-    def _at(self, patch: Int[np.ndarray, " n"], points: Points, which: list[Index]) -> Float[np.ndarray, "a n q"]:
-        found = np.empty((len(which), len(points), self.q))
-        for number in np.unique(patch).tolist():
-            at = patch == number
-            found[:, at] = self.patches.jets(number, points[at], which)
-        return found
-
-    @cached_property
-    def _seams(self) -> csc_array:
-        """The jumps between patches, scaled by powers of the width."""
-        rows, columns, entries, start = [], [], [], 0
-        orders = [self.statement.problem.orders(axis) for axis in range(self.dim)]
-        position = np.arange(self.size).reshape(self.shape)
-        for seam in seams(self.cover, sorted(self.statement.periodic), more=2):
-            which = [tuple(j * (a == seam.axis) for a in range(self.dim)) for j in range(max(orders[seam.axis]))]
-            if not which:
-                continue
-            sides = (seam.first, seam.second)
-            width = min(float(self.patches.upper[s, seam.axis] - self.patches.lower[s, seam.axis]) for s in sides)
-            n = len(seam.points)
-            jets = [self.patches.jets(s, seam.points + k * seam.shift, which) for k, s in enumerate(sides)]
-            for component, order in enumerate(orders[seam.axis]):
-                for j in range(order):
-                    for side, values, sign in zip(sides, jets, (1.0, -1.0), strict=True):
-                        entries.append((sign * (width / self.degree) ** j * values[j]).reshape(-1))
-                        columns.append(np.tile(position[side, component], n))
-                        rows.append(np.repeat(start + np.arange(n), self.q))
-                    start += n
-        if not rows:
-            return csc_array((0, self.size))
-        where = np.concatenate(rows), np.concatenate(columns)
-        return csc_array(coo_array((np.concatenate(entries), where), shape=(start, self.size)))
+    def _joints(self) -> Joints:
+        return Joints(self.statement, self.cover, self.degree, self._times)
 
     # Functions
 
@@ -170,10 +112,6 @@ class Tiles:
         of = states[index[-1]].reshape(-1, *self.shape)
         found = np.einsum("bgq,pbcq->pbgc", self._tables[index[:-1]], of, optimize=True)
         return found.reshape(len(of), -1, self.shape[1])
-
-    def _condition_jet(self, rows: Rows, states: States, index: Index) -> Float[np.ndarray, "p n C"]:
-        of = states[index[-1]].reshape(-1, *self.shape)
-        return np.einsum("nq,pncq->pnc", rows.tables[index[:-1]], of[:, rows.patch], optimize=True)
 
     def quadrature(self) -> tuple[Points, Vector]:
         """The points of the equation and their weights."""
@@ -213,12 +151,7 @@ class Tiles:
         tested = np.einsum("bgq,pbgk->pbkq", self._tables[(0,) * self.dim], weighted, optimize=True)
         by_component = np.empty_like(tested)
         by_component[:, :, list(self.statement.matched)] = tested
-        rows = [by_component.reshape(p, -1), (self._seams @ states[0].T).T]
-        for each in self._conditions:
-            jet = lambda index, each=each: self._condition_jet(each, states, index)  # noqa: E731
-            at = each.at.residual(times, jet, each.used)
-            rows.append((at * each.scale[:, None]).reshape(p, -1))
-        return np.concatenate(rows, axis=1)
+        return np.concatenate([by_component.reshape(p, -1), self._joints.residual(states, times)], axis=1)
 
     def linearise(self, states: States, time: float) -> dict[int, tuple[csc_array, csc_array]]:
         """The tested equation and the conditions, linearised, by power of the time derivative."""
@@ -241,32 +174,8 @@ class Tiles:
             each = np.arange(self.size).reshape(self.count, inside)
             rows, columns = np.broadcast_arrays(each[:, :, None], each[:, None, :])
             square = coo_array((blocks.reshape(-1), (rows.reshape(-1), columns.reshape(-1))), shape=(self.size,) * 2)
-            found[power] = csc_array(square), self._condition_matrix(states, time, power)
+            found[power] = csc_array(square), self._joints.matrix(states, time, power)
         return found
-
-    def _condition_matrix(self, states: States, time: float, power: int) -> csc_array:
-        """The seams and conditions, linearised, with this power of the time derivative."""
-        position = np.arange(self.size).reshape(self.shape)
-        seam = self._seams.tocoo()
-        rows, columns, entries, start = [], [], [], seam.shape[0]
-        if power == 0:
-            rows, columns, entries = [seam.row], [seam.col], [seam.data]
-        for each in self._conditions:
-            jet = lambda index, each=each: self._condition_jet(each, states, index)  # noqa: E731
-            G = each.at.coefficients(time, jet, each.used) * each.scale[:, None, None, None]
-            n, k = G.shape[:2]
-            for a, index in enumerate(each.used):
-                if index[-1] == power:
-                    block = np.einsum("nkc,nq->nkcq", G[:, :, a], each.tables[index[:-1]])
-                    numbers = start + np.arange(n * k).reshape(n, k, 1, 1)
-                    where = np.broadcast_arrays(numbers, position[each.patch][:, None])
-                    rows.append(where[0].reshape(-1)), columns.append(where[1].reshape(-1))
-                    entries.append(block.reshape(-1))
-            start += n * k
-        if not rows:
-            return csc_array((start, self.size))
-        where = np.concatenate(rows), np.concatenate(columns)
-        return csc_array(coo_array((np.concatenate(entries), where), shape=(start, self.size)))
 
     def factor(
         self, linear: dict[int, tuple[csc_array, csc_array]], rates: Complex[np.ndarray, " k"]

@@ -5,9 +5,10 @@ import math
 import numpy as np
 from jaxtyping import Bool, Int
 
-from pdofm._types import Mask, Normals, Points
+from pdofm._types import Normals
 from pdofm.domain import Domain, Piece, corners
 from pdofm.domain.tree import BoxTree, TreeArrays
+from pdofm.marching.arrays import Mask, Points
 from pdofm.numerics.sampling import UnitPoints
 
 FEWEST = 2

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.fft as fft
 from jaxtyping import Complex, Float
 
-from pdofm._types import Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.features import Fourier
+from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import Statement
 

@@ -1,0 +1,362 @@
+"""Evolution problems, slab after slab: against exact solutions, for equations and conditions of many kinds."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.errors import ConvergenceWarning, SolveError
+from pdofm.features import Slabs
+from pdofm.marching.dyadic import halved, joined
+from pdofm.marching.march import can_march
+from pdofm.marching.radau import radau
+from pdofm.marching.run import Run
+
+PI = math.pi
+
+
+def d(u, order):
+    return pf.partial(u, *[0] * order)
+
+
+def line(low, high, T):
+    return pf.SpaceTime(pf.Interval(low, high), T)
+
+
+def burgers(nu, T=1.0):
+    return pf.Problem(
+        line(-1, 1, T),
+        operator=lambda u, x, t: pf.dt(u)(x, t) + u(x, t) * d(u, 1)(x, t) - nu * d(u, 2)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(lambda x, t: -jnp.sin(PI * x[0]))],
+        name="burgers",
+    )
+
+
+def cole_hopf(z, nu):
+    """The solution of Burgers' equation from -sin πx, by the trapezoidal rule, which converges geometrically here."""
+    s = np.linspace(-25, 25, 2001)
+    y = z[:, :1] - np.sqrt(4 * nu * z[:, 1:]) * s
+    exponent = -np.cos(PI * y) / (2 * PI * nu) - s**2
+    weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    return -np.sum(np.sin(PI * y) * weight, axis=1) / np.sum(weight, axis=1)
+
+
+def relative(found, truth):
+    return np.linalg.norm(found - truth) / np.linalg.norm(truth)
+
+
+def heat(space, exact, **options):
+    return pf.Problem(
+        pf.SpaceTime(space, 0.5),
+        operator=lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t),
+        conditions=[pf.Dirichlet(), pf.Initial()],
+        exact=exact,
+        **options,
+    )
+
+
+def smooth(x, t):
+    return jnp.exp(-t) * jnp.sin(2 * x[0] + t) + 2
+
+
+def problems():
+    """One problem of each kind, with its exact solution."""
+    short = line(0, 1, 1.0)
+    yield pf.Problem(
+        short,
+        lambda u, x, t: pf.dt(u)(x, t) - (1 + x[0] * jnp.cos(3 * t)) * d(u, 2)(x, t) + u(x, t) ** 3,
+        conditions=[pf.Neumann(), pf.Initial()],
+        exact=smooth,
+        name="nonlinear, not autonomous, Neumann",
+    )
+    yield pf.Problem(
+        short,
+        lambda u, x, t: pf.dt(u)(x, t) - d(u, 2)(x, t),
+        conditions=[
+            pf.Robin(1.0, 2.0, on=short.part("x0=lower")),
+            pf.Condition(
+                lambda u, x, t: d(u, 1)(x, t) + u(x, t) ** 4 - d(smooth, 1)(x, t) - smooth(x, t) ** 4,
+                on=short.part("x0=upper"),
+            ),
+            pf.Initial(),
+        ],
+        exact=smooth,
+        name="Robin and radiation",
+    )
+    yield pf.Problem(
+        line(0, 1, 2.0),
+        lambda u, x, t: pf.dt(u)(x, t) + 2 * d(u, 1)(x, t),
+        conditions=[pf.Dirichlet(on=line(0, 1, 2.0).part("x0=lower")), pf.Initial()],
+        exact=lambda x, t: jnp.sin(5 * (x[0] - 2 * t)),
+        name="advection with inflow",
+    )
+    yield pf.Problem(
+        line(0, 1, 10.0),
+        lambda u, x, t: pf.dt(pf.dt(u))(x, t) - 4 * d(u, 2)(x, t),
+        conditions=[pf.Dirichlet(0.0), pf.Initial()],
+        exact=lambda x, t: (
+            jnp.sin(PI * x[0]) * jnp.cos(2 * PI * t) + 0.5 * jnp.sin(4 * PI * x[0]) * jnp.cos(8 * PI * t)
+        ),
+        name="wave",
+    )
+    yield pf.Problem(
+        line(0, PI, 1.0),
+        lambda u, x, t: pf.dt(pf.dt(u))(x, t) + d(u, 4)(x, t),
+        conditions=[pf.Dirichlet(0.0), pf.Condition(lambda u, x, t: d(u, 2)(x, t)), pf.Initial()],
+        exact=lambda x, t: jnp.sin(x[0]) * jnp.cos(4 * PI * t),
+        name="forced beam",
+    )
+    yield pf.Problem(
+        line(-10, 10, 0.5),
+        lambda u, x, t: pf.dt(u)(x, t) + 6 * u(x, t) * d(u, 1)(x, t) + d(u, 3)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(), pf.Neumann(on=line(-10, 10, 0.5).part("x0=upper")), pf.Initial()],
+        exact=lambda x, t: 2 / jnp.cosh(x[0] - 4 * t) ** 2,
+        name="soliton of KdV between walls",
+    )
+    yield pf.Problem(
+        line(0, 1, 1.0),
+        lambda u, x, t: (pf.dt(u.w)(x, t) + d(u.q, 1)(x, t), u.q(x, t) + d(u.w, 1)(x, t)),
+        unknowns={"w": 1, "q": 1},
+        conditions=[pf.Dirichlet(unknown="w"), pf.Initial(unknown="w")],
+        exact={
+            "w": lambda x, t: jnp.exp(-t) * jnp.sin(x[0]),
+            "q": lambda x, t: -jnp.exp(-t) * jnp.cos(x[0]),
+        },
+        name="heat and flux, an equation without time derivative",
+    )
+    yield pf.Problem(
+        line(0, 2 * PI, 1.0),
+        lambda u, x, t: pf.dt(u)(x, t) + 40 * d(u, 1)(x, t),
+        source=0.0,
+        conditions=[pf.Periodic(0), pf.Initial()],
+        exact=lambda x, t: jnp.sin(x[0] - 40 * t),
+        name="periodic advection",
+    )
+
+
+@pytest.mark.parametrize("problem", list(problems()), ids=lambda problem: problem.name)
+def test_every_kind_of_equation_is_solved_to_its_tolerance_and_the_estimate_holds(problem):
+    u = pf.march(problem, tol=1e-8)
+    points = problem.domain.sample(1500, "random", key=2)
+    truth = problem.exact_values(points)
+    found = u(points).reshape(len(points), -1)
+    error = max(relative(found[:, c], truth[:, c]) for c in range(found.shape[1]))
+    assert u.converged
+    assert error < 1e-8
+    assert error < 10 * u.error_estimate + 1e-14
+
+
+def test_the_front_of_burgers_equation_is_followed():
+    u = pf.march(burgers(0.01 / PI), tol=1e-10)
+    points = u.problem.domain.sample(2000, "random", key=3)
+    error = relative(u(points), cole_hopf(points, 0.01 / PI))
+    assert error < 1e-10
+    assert 0.1 * error < u.error_estimate < 10 * error
+    sizes = [slab.features for slab in u.slabs]
+    assert max(sizes) > 4 * sizes[0]  # intervals are halved where the front forms
+
+
+def test_a_smaller_tolerance_gives_a_smaller_error():
+    points = line(-1, 1, 1.0).sample(1000, "random", key=4)
+    truth = cole_hopf(points, 0.01)
+    errors = [relative(pf.march(burgers(0.01), tol=tol)(points), truth) for tol in (1e-4, 1e-7, 1e-10)]
+    assert errors[0] < 1e-4
+    assert errors[1] < 1e-7
+    assert errors[2] < 1e-10
+    assert errors[0] > 10 * errors[1] > 100 * errors[2]
+
+
+def test_a_start_that_contradicts_the_conditions_is_resolved():
+    problem = pf.Problem(
+        line(0, 1, 0.5),
+        lambda u, x, t: pf.dt(u)(x, t) - d(u, 2)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(1.0)],
+    )
+    u = pf.march(problem, tol=1e-6)
+    points = problem.domain.sample(500, "random", key=1)
+    points = points[points[:, 1] > 1e-3]
+    odd = np.arange(1, 201, 2)
+    series = 4 / (PI * odd) * np.sin(PI * odd * points[:, :1]) * np.exp(-((PI * odd) ** 2) * points[:, 1:])
+    assert u.converged
+    assert relative(u(points), series.sum(axis=1)) < 1e-6
+    assert u.slabs[0].end < 1e-4
+
+
+def test_a_flow_in_two_dimensions_with_pressure():
+    nu = 0.01
+
+    def navier_stokes(u, x, t):
+        momentum = pf.dt(u.v)(x, t) + pf.grad(u.v)(x, t) @ u.v(x, t) - nu * pf.laplacian(u.v)(x, t)
+        return momentum + pf.grad(u.p)(x, t), pf.div(u.v)(x, t)
+
+    def vortex(x, t):
+        y = x - t
+        return 1 + jnp.exp(-2 * nu * t) * jnp.stack([jnp.sin(y[0]) * jnp.cos(y[1]), -jnp.cos(y[0]) * jnp.sin(y[1])])
+
+    def pressure(x, t):
+        return jnp.exp(-4 * nu * t) * (jnp.cos(2 * (x[0] - t)) + jnp.cos(2 * (x[1] - t))) / 4
+
+    problem = pf.Problem(
+        pf.SpaceTime(pf.Box([0, 0], [2 * PI, 2 * PI]), 1.0),
+        navier_stokes,
+        source=0.0,
+        conditions=[pf.Periodic(0), pf.Periodic(1), pf.Initial(unknown="v")],
+        unknowns={"v": 2, "p": 1},
+        exact={"v": vortex, "p": pressure},
+    )
+    u = pf.march(problem, tol=1e-8)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-8
+
+
+def test_heat_on_an_l_shaped_domain():
+    lshape = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
+    u = pf.march(heat(lshape, lambda x, t: jnp.exp(-t) * jnp.sin(x[0] + t) * jnp.cos(x[1])), tol=1e-5)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-5
+
+
+def test_solve_marches_by_itself_and_says_so():
+    u = pf.solve(burgers(0.02), tol=1e-7)
+    assert isinstance(u, pf.Evolution)
+    assert u.converged
+    assert "slab of time" in u.search
+    points = u.problem.domain.sample(500, "random", key=1)
+    assert relative(u(points), cole_hopf(points, 0.02)) < 1e-7
+
+
+def test_a_blow_up_ends_with_a_verdict_and_the_last_good_time():
+    """u_t = u² from 1 has the solution 1 / (1 - t)."""
+    problem = pf.Problem(
+        line(0, 1, 2.0),
+        lambda u, x, t: pf.dt(u)(x, t) - u(x, t) ** 2 - d(u, 2)(x, t),
+        source=0.0,
+        conditions=[pf.Neumann(0.0), pf.Initial(1.0)],
+    )
+    with pytest.warns(ConvergenceWarning, match="cannot be continued beyond t ="):
+        u = pf.march(problem, tol=1e-6)
+    assert u.verdict.status is pf.Status.DIVERGED
+    assert 0.9 < u.slabs[-1].end < 1.001
+    assert abs(u(0.5, 0.5) - 2) < 1e-5
+    assert np.isnan(u(0.5, 1.5))
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("stop", [1, 7, 20])
+def test_a_march_that_was_killed_goes_on_to_the_same_bits(tmp_path, monkeypatch, stop):
+    problem, path = burgers(0.01, T=0.5), tmp_path / "march.bin"
+    whole = pf.march(problem, tol=1e-6)
+    advance, count = Run.advance, 0
+
+    def limited(run):
+        nonlocal count
+        count += 1
+        if count > stop:
+            raise Killed
+        return advance(run)
+
+    monkeypatch.setattr(Run, "advance", limited)
+    with pytest.raises(Killed):
+        pf.march(problem, tol=1e-6, checkpoint=path)
+    monkeypatch.setattr(Run, "advance", advance)
+    path.write_bytes(path.read_bytes() + b"an entry that was not finished")
+    resumed = pf.march(problem, tol=1e-6, checkpoint=path)
+    assert np.array_equal(resumed.coefficients, whole.coefficients)
+    assert np.array_equal(resumed.features.times, whole.features.times)
+    with pytest.raises(SolveError, match="belongs to another problem or tolerance"):
+        pf.march(problem, tol=1e-7, checkpoint=path)
+
+
+def test_an_interrupt_returns_the_solution_so_far(monkeypatch):
+    advance = Run.advance
+
+    def interrupted(run):
+        if len(run.pieces) == 3:
+            raise KeyboardInterrupt
+        return advance(run)
+
+    monkeypatch.setattr(Run, "advance", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted at t ="):
+        u = pf.march(burgers(0.1), tol=1e-6)
+    assert u.verdict.status is pf.Status.INTERRUPTED
+    assert len(u.slabs) == 3
+    points = np.array([[0.3, 0.9 * u.slabs[-1].end]])
+    assert relative(u(points), cole_hopf(points, 0.1)) < 1e-3
+
+
+def test_what_cannot_be_marched_is_refused_with_a_reason():
+    steady = pf.zoo.get("poisson-1d")
+    with pytest.raises(SolveError, match="needs a problem with time"):
+        pf.march(steady)
+    with pytest.raises(SolveError, match="between 0 and 1"):
+        pf.march(burgers(0.1), tol=-1.0)
+    too_many = pf.Problem(
+        line(0, 1, 1.0),
+        lambda u, x, t: pf.dt(u)(x, t) + d(u, 1)(x, t),
+        conditions=[pf.Dirichlet(), pf.Initial()],
+        exact=lambda x, t: x[0] - t,
+    )
+    with pytest.raises(SolveError, match="the equation in space add up to, 1; got 2"):
+        pf.march(too_many)
+    assert not can_march(too_many)
+    later = pf.Problem(
+        line(0, 1, 1.0),
+        lambda u, x, t: pf.dt(u)(x, t) - d(u, 2)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(0.0, on=line(0, 1, 1.0).at(0.5))],
+    )
+    with pytest.raises(SolveError, match="neither at the start only"):
+        pf.march(later)
+
+
+def test_radau_collocation_has_order_two_p_minus_one():
+    """For u' = -u the change over a slab of length h is wrong by O(h^2p)."""
+    scheme = radau(3)
+    errors = []
+    for length in (0.4, 0.2):
+        change = np.linalg.solve(scheme.slope / length + np.eye(3), -np.ones(3))
+        errors.append(abs(1 + change[-1] - math.exp(-length)))
+    assert errors[0] / errors[1] == pytest.approx(2**6, rel=0.1)
+    assert scheme.nodes[-1] == 1.0
+
+
+def test_halving_intervals_and_joining_them_again_changes_nothing(seed):
+    function = np.random.default_rng(seed).standard_normal((1, 2, 9)) * 10.0 ** -np.arange(9)
+    boxes, (finer,) = halved(((0, 0),), np.array([True]), [function])
+    assert boxes == ((1, 0), (1, 1))
+    again, (coarser,) = joined(boxes, np.array([0.5, 0.5]), [finer], [np.ones(2)], 1e-3)
+    assert again == ((0, 0),)
+    np.testing.assert_allclose(coarser, function, atol=1e-14)
+
+
+def test_slabs_have_no_value_after_the_last_one():
+    slabs = Slabs([0.0, 1.0, 3.0], [pf.Chebyshev(pf.Interval(0, 1), degree=2)], [0, 0], 2)
+    coefficients = np.ones((slabs.size, 1))
+    found = slabs.expand(np.array([[0.5, 2.9], [0.5, 3.0], [0.5, 3.1]]), [(0, 0)], coefficients)
+    assert np.isnan(found[0, :, 0]).tolist() == [False, False, True]
+
+
+def test_an_evolution_is_animated_and_written_as_a_series(tmp_path):
+    import meshio
+    from PIL import Image
+
+    u = pf.march(burgers(0.1, T=0.2), tol=1e-4)
+    u.animate(tmp_path / "u.gif", frames=3)
+    assert Image.open(tmp_path / "u.gif").n_frames == 3
+    u.to_vtk(tmp_path / "u.pvd", times=[0.0, 0.1], resolution=20)
+    text = (tmp_path / "u.pvd").read_text()
+    assert 'timestep="0.1" file="u-0001.vtu"' in text
+    written = meshio.read(tmp_path / "u-0001.vtu")
+    x = written.points[:, :1]
+    np.testing.assert_allclose(written.point_data["u"], u(np.column_stack([x, np.full(len(x), 0.1)])), atol=1e-12)
+    with pytest.raises(pf.errors.UnknownNameError, match="suffix of the animation"):
+        u.animate(tmp_path / "u.mp4")
+    assert "slabs of length" in repr(u)
