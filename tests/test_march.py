@@ -250,7 +250,7 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("stop", [1, 7, 20])
+@pytest.mark.parametrize("stop", [1, 5, 12])
 def test_a_march_that_was_killed_goes_on_to_the_same_bits(tmp_path, monkeypatch, stop):
     problem, path = burgers(0.01, T=0.5), tmp_path / "march.bin"
     whole = pf.march(problem, tol=1e-6)
@@ -321,7 +321,7 @@ def test_radau_collocation_has_order_two_p_minus_one():
     """For u' = -u the change over a slab of length h is wrong by O(h^2p)."""
     scheme = radau(3)
     errors = []
-    for length in (0.4, 0.2):
+    for length in (0.1, 0.05):
         change = np.linalg.solve(scheme.slope / length + np.eye(3), -np.ones(3))
         errors.append(abs(1 + change[-1] - math.exp(-length)))
     assert errors[0] / errors[1] == pytest.approx(2**6, rel=0.1)
@@ -350,7 +350,8 @@ def test_an_evolution_is_animated_and_written_as_a_series(tmp_path):
 
     u = pf.march(burgers(0.1, T=0.2), tol=1e-4)
     u.animate(tmp_path / "u.gif", frames=3)
-    assert Image.open(tmp_path / "u.gif").n_frames == 3
+    with Image.open(tmp_path / "u.gif") as picture:
+        assert picture.n_frames == 3
     u.to_vtk(tmp_path / "u.pvd", times=[0.0, 0.1], resolution=20)
     text = (tmp_path / "u.pvd").read_text()
     assert 'timestep="0.1" file="u-0001.vtu"' in text

@@ -18,7 +18,7 @@ Box = tuple[int, int]
 
 Boxes = tuple[Box, ...]
 
-Polynomials = Float[np.ndarray, "... b C m"]
+Polynomials = Float[np.ndarray, "... _ C m"]
 """Chebyshev coefficients of functions in b intervals, for each of C components."""
 
 

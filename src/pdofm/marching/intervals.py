@@ -32,7 +32,7 @@ FIRST_LEVEL = 5
 DEEPEST = 40
 """The smallest interval is the whole divided by 2^40: rounding leaves four digits of positions inside it."""
 
-State = Float[np.ndarray, "... N"]
+State = Float[np.ndarray, "... _"]
 """Coefficients of functions, flattened from (boxes, components, degree + 1)."""
 
 
@@ -60,9 +60,9 @@ class BandFactors:
     """A factored matrix for each of k rates; `columns` is the column of each coefficient."""
 
     each: tuple[BandLU, ...]
-    columns: Int[np.ndarray, " N"]
+    columns: Int[np.ndarray, " _"]
 
-    def solve(self, rows: Complex[np.ndarray, "k M"]) -> Complex[np.ndarray, "k N"]:
+    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
         """The functions for one right-hand side per rate."""
         return np.stack([lu.solve(row) for lu, row in zip(self.each, rows, strict=True)])[:, self.columns]
 
@@ -165,7 +165,7 @@ class Intervals:
 
     # Rows
 
-    def residual(self, states: list[State], times: Vector) -> Float[np.ndarray, "p M"]:
+    def residual(self, states: list[State], times: Vector) -> Float[np.ndarray, "p _"]:
         """All equations at several times, of a function with its time derivatives."""
         p = len(times)
         equation = self._equation.residual(times, lambda index: self._jet(states, index), self._used)

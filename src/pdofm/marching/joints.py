@@ -42,7 +42,7 @@ class Joints:
         self.shape = (len(self.patches), statement.components, self.q)
         self.size = int(np.prod(self.shape))
 
-    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p M"]:
+    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p _"]:
         """Jumps and violations of the conditions at several times."""
         rows = [(self._seams @ states[0].T).T]
         for each in self._conditions:

@@ -41,7 +41,8 @@ MOST_RUNS = 5
 """Runs before march gives up."""
 
 ROUNDED = 1e-13
-"""A relative difference of two runs below this consists of rounding errors."""
+"""A relative difference of two runs below this consists of rounding errors, for an equation of second order in space;
+each further order, which multiplies rounding errors by the square of the degree, makes it ten times larger."""
 
 COMPARED = 20_000
 """Points, about, at which two runs are compared."""
@@ -295,4 +296,7 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
         return math.inf
     left_out = [math.sqrt(sum(piece.tail**2 for piece in run.pieces)) for run in (fine, coarse)]
     ratio = min(1.0, left_out[0] / left_out[1]) if left_out[1] > 0 else 1.0
-    return max(difference * ratio, min(difference, ROUNDED), len(fine.pieces) * np.finfo(float).eps)
+    statement = fine.space.statement
+    order = max(max(statement.problem.orders(axis)) for axis in range(statement.domain.space.dim))
+    rounded = ROUNDED * 10.0 ** max(order - 2, 0)
+    return max(difference * ratio, min(difference, rounded), len(fine.pieces) * np.finfo(float).eps)

@@ -49,7 +49,7 @@ class Piece:
     position: int
     level: int
     space: Space
-    coefficients: Float[np.ndarray, "q N"]
+    coefficients: Float[np.ndarray, "q _"]
     tail: float
     steps: int
 
@@ -170,7 +170,7 @@ class Run:
     def _shorter(self, in_time: float) -> int:
         return max(1, math.ceil(math.log2(in_time / self.tol) / self.scheme.stages))
 
-    def _with_start(self, slab: Slab) -> Float[np.ndarray, "q N"]:
+    def _with_start(self, slab: Slab) -> Float[np.ndarray, "q _"]:
         """The values at the start and at the stages. Components without time derivative have no value of their own at
         the start: theirs is extrapolated from the stages."""
         stages, start = slab.stages[0], self.states[0].copy()

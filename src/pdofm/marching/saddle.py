@@ -33,7 +33,7 @@ class Saddle:
             raise SolveError(SINGULAR) from error
         self._size, self._is_complex = n, np.iscomplexobj(whole.data)
 
-    def solve(self, rows: Shaped[np.ndarray, " M"]) -> Shaped[np.ndarray, " N"]:
+    def solve(self, rows: Shaped[np.ndarray, " _"]) -> Shaped[np.ndarray, " _"]:
         """The coefficients for one right-hand side; the multipliers are left out."""
         right = np.concatenate([rows[: self._size] * self._scale, rows[self._size :]])
         return self._lu.solve(right if self._is_complex else right.real)[: self._size]
@@ -45,6 +45,6 @@ class SaddleFactors:
 
     each: tuple[Saddle, ...]
 
-    def solve(self, rows: Complex[np.ndarray, "k M"]) -> Complex[np.ndarray, "k N"]:
+    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
         """The functions for one right-hand side per rate."""
         return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])

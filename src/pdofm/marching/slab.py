@@ -104,7 +104,7 @@ def linearised_at(space: Space, start: States, time: float) -> Matrices:
     return Matrices(space, _one(start, space), time)
 
 
-def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p N"], length: float) -> States:
+def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p _"], length: float) -> States:
     """The states at the stages from the change since the start: u, its time derivative, and so on."""
     states = [start[0] + change]
     for each in [*start[1:], None]:
@@ -116,7 +116,7 @@ def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p N"],
 
 def _correction(
     matrices: Matrices, scheme: Radau, length: float, states: States, times: Vector
-) -> Float[np.ndarray, "p N"] | None:
+) -> Float[np.ndarray, "p _"] | None:
     """The step of Newton's method: in the basis of eigenvectors the stages are independent. None if something is not
     finite or not invertible."""
     space = matrices.space

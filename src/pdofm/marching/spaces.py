@@ -9,7 +9,7 @@ from pdofm.features import Features
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.statement import Statement
 
-States = list[Float[np.ndarray, "... N"]]
+States = list[Float[np.ndarray, "... _"]]
 """Functions of x, or several of them in a batch, by order of the time derivative."""
 
 
@@ -32,7 +32,7 @@ class Space(Protocol):
     kind: str
     statement: Statement
     size: int
-    algebraic: Bool[np.ndarray, " N"]
+    algebraic: Bool[np.ndarray, " _"]
     """The coefficients of components without time derivative."""
 
     @property

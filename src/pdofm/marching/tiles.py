@@ -39,7 +39,7 @@ SMALLEST = 1e-9
 FEWEST_PATCHES = 4
 """With so few patches nothing is joined."""
 
-State = Float[np.ndarray, "... N"]
+State = Float[np.ndarray, "... _"]
 
 
 def quadrature_of(count: int, dim: int) -> tuple[Points, Vector]:
@@ -143,7 +143,7 @@ class Tiles:
 
     # Rows
 
-    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p M"]:
+    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p _"]:
         """The equation, tested, and all conditions, at several times."""
         p = len(times)
         found = self._equation.residual(times, lambda index: self._jet(states, index), self._used)
@@ -195,7 +195,7 @@ class Tiles:
         """The space of these polynomials."""
         return self.cover.features
 
-    def coefficients(self, state: Float[np.ndarray, "q N"]) -> Float[np.ndarray, "q m C"]:
+    def coefficients(self, state: Float[np.ndarray, "q _"]) -> Float[np.ndarray, "q m C"]:
         """The coefficients of functions in `features`."""
         return np.swapaxes(state.reshape(-1, *self.shape), 2, 3).reshape(len(state), -1, self.shape[1])
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.fft as fft
-from jaxtyping import Complex, Float
+from jaxtyping import Complex, Float, Inexact
 
 from pdofm.calculus.jets import Index
 from pdofm.features import Fourier
@@ -66,7 +66,7 @@ class Waves:
         """The grid to begin with."""
         return cls(statement, FIRST_SIZE[statement.domain.space.dim])
 
-    def spectra(self, state: Float[np.ndarray, "... N"]) -> Spectra:
+    def spectra(self, state: Inexact[np.ndarray, "... _"]) -> Spectra:
         """The waves of functions on the grid."""
         return fft.fftn(state.reshape(-1, *self.shape), axes=self._axes, norm="forward")
 
@@ -97,7 +97,7 @@ class Waves:
             found[index] = np.swapaxes(values.reshape(*values.shape[:2], -1), 1, 2)
         return found
 
-    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p N"]:
+    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p _"]:
         """The equation on the grid at several times."""
         jets = self._jets(states)
         found = self._equation.residual(times, lambda index: jets[index], self._used)
@@ -125,17 +125,17 @@ class Waves:
         points = self._equation.points
         return points, np.full(len(points), 1 / len(points))
 
-    def norms(self, state: Float[np.ndarray, "... N"]) -> Float[np.ndarray, "... C"]:
+    def norms(self, state: Float[np.ndarray, "... _"]) -> Float[np.ndarray, "... C"]:
         """The root mean square of each component."""
         of = state.reshape(*state.shape[:-1], self.shape[0], -1)
         return np.sqrt(np.mean(of**2, axis=-1))
 
-    def _above(self, state: Float[np.ndarray, "... N"], highest: float) -> Float[np.ndarray, "p C"]:
+    def _above(self, state: Float[np.ndarray, "... _"], highest: float) -> Float[np.ndarray, "p C"]:
         """The norm of the waves with a frequency above a number, along any axis."""
         high = np.any(np.abs(self._numbers) > highest, axis=0)
         return np.sqrt(np.sum(np.abs(self.spectra(state)[..., high]) ** 2, axis=-1))
 
-    def tails(self, state: Float[np.ndarray, "... N"], scale: Vector) -> Vector:
+    def tails(self, state: Float[np.ndarray, "... _"], scale: Vector) -> Vector:
         """The norm of the last waves, relative to the size of the solution."""
         return np.max(self._above(state, LAST * (self.count // 2)) / scale, keepdims=True)[0]
 
@@ -191,7 +191,7 @@ class Waves:
         """The trigonometric functions."""
         return Fourier(self.statement.domain.space, degree=self.count // 2, kind="tensor")
 
-    def coefficients(self, state: Float[np.ndarray, "q N"]) -> Float[np.ndarray, "q m C"]:
+    def coefficients(self, state: Float[np.ndarray, "q _"]) -> Float[np.ndarray, "q m C"]:
         """The coefficients of functions in `features`, whose waves are centred in the box."""
         waves = self.features.waves
         spectra = self.spectra(state)[(slice(None), slice(None), *(waves % self.count).T)]
@@ -209,7 +209,7 @@ class WaveFactors:
     space: Waves
     inverses: Complex[np.ndarray, "k w C C"]
 
-    def solve(self, rows: Complex[np.ndarray, "k N"]) -> Complex[np.ndarray, "k N"]:
+    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
         """The functions for one right-hand side per rate, all of them on the grid."""
         components, *grid = self.space.shape
         spectra = self.space.spectra(rows).reshape(len(rows), components, -1)
