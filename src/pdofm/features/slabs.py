@@ -1,6 +1,7 @@
 """Functions on slabs of time: in each slab, a space of functions of x times polynomials in t."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -33,15 +34,17 @@ class Slabs(Unmapped):
         degree: of the polynomials in time.
     """
 
+    tied_to: ClassVar[str] = "its slabs of time. March on the other domain to find others"
+
     times: Float[np.ndarray, " n"]
     spaces: tuple[Features, ...]
-    numbers: Int[np.ndarray, " s"]
+    numbers: tuple[int, ...] = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     lower: Corner
     upper: Corner
 
     def __init__(self, times: Sequence[float], spaces: Sequence[Features], numbers: Sequence[int], degree: int):
-        self.times, self.numbers = np.asarray(times, dtype=np.float64), np.asarray(numbers, dtype=np.int64)
+        self.times, self.numbers = np.asarray(times, dtype=np.float64), tuple(int(number) for number in numbers)
         self.spaces, self.degree = tuple(spaces), check_count("degree", degree, least=0)
         self.lower = np.append(np.min([np.asarray(space.lower) for space in self.spaces], axis=0), self.times[0])
         self.upper = np.append(np.max([np.asarray(space.upper) for space in self.spaces], axis=0), self.times[-1])
@@ -51,13 +54,13 @@ class Slabs(Unmapped):
         count = len(self.numbers)
         if count == 0 or self.times.shape != (count + 1,) or not np.all(np.diff(self.times) > 0):
             raise FeaturesError("Slabs need ascending times, one more than slabs.")
-        if self.numbers.min() < 0 or self.numbers.max() >= len(self.spaces):
+        if min(self.numbers) < 0 or max(self.numbers) >= len(self.spaces):
             raise FeaturesError(f"Slabs refer to {len(self.spaces)} spaces; got numbers that are not among them.")
 
     @property
     def starts(self) -> Int[np.ndarray, " n"]:
         """The first feature of each slab; one more at the end."""
-        sizes = np.array([space.size for space in self.spaces])[self.numbers] * (self.degree + 1)
+        sizes = np.array([space.size for space in self.spaces])[list(self.numbers)] * (self.degree + 1)
         return np.concatenate([[0], np.cumsum(sizes)])
 
     @property
@@ -109,6 +112,6 @@ class Slabs(Unmapped):
         y = (2 * x[-1] - times[here] - times[here + 1]) / (times[here + 1] - times[here])
         in_time = polynomials(y[None], np.arange(self.degree + 1)[:, None])
         in_space = [jnp.outer(space(x[:-1]), in_time).reshape(-1) for space in self.spaces]
-        values = jnp.concatenate([in_space[number] for number in self.numbers.tolist()])
+        values = jnp.concatenate([in_space[number] for number in self.numbers])
         owner = np.repeat(np.arange(len(self.numbers)), np.diff(self.starts))
-        return jnp.where(here == owner, values, 0.0)
+        return jnp.where(here.astype(jnp.int64) == owner, values, 0.0)
