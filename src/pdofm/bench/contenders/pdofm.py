@@ -34,7 +34,7 @@ def levels(problem: str) -> list[Level]:
     if problem == "poisson-corner":
         return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
     if problem == "four-holes":
-        return [_level(_with_holes, problem, degree=degree) for degree in (4, 6, 8, 10, 12)]
+        return [_level(_with_holes, problem, degree=degree) for degree in (6, 9, 12, 14, 16, 18)]
     return [_level(_in_boxes, problem, digits=digits) for digits in (2, 4, 6, 7, 8, 9)]
 
 
