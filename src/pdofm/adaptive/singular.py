@@ -14,6 +14,7 @@ import numpy as np
 
 from pdofm._types import Points, Vector
 from pdofm.calculus.terms import Difference
+from pdofm.discrete.materials import make_tree
 from pdofm.domain import Part, corners
 from pdofm.domain.tree import BoxTree
 from pdofm.problem.problem import Problem
@@ -112,7 +113,7 @@ def first_tree(
     """Boxes that are cut through the singular points and at given coordinates, as (axis, coordinate); beyond these none
     is longer than `largest`, or much longer than wide."""
     domain = problem.domain
-    tree = BoxTree(domain.lower, domain.upper)
+    tree = make_tree(domain)
     for axis, at in cuts:
         for node in tree.leaves.tolist():
             lower, upper = tree.box(node)

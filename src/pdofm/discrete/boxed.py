@@ -10,7 +10,8 @@ from jaxtyping import Float, Int
 from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
-from pdofm.discrete.local import LocalProblem, LocalTerm
+from pdofm.discrete.local import LocalProblem
+from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.skeleton import Placed
 from pdofm.domain import Domain
 from pdofm.domain.tree import BoxTree
@@ -170,7 +171,7 @@ class BoxDiscretisation:
     @cached_property
     def weights(self) -> Float[np.ndarray, "P C"]:
         """How much each unknown counts in each patch."""
-        return self.local.weights(self.terms[0])
+        return self.local.weights(self.terms)
 
     @cached_property
     def blocks(self) -> list[Block]:

@@ -37,6 +37,11 @@ def check_problem(caller: str, problem: object) -> None:
 def check_fit(problem: Problem, features: Features) -> None:
     """Refuse features that are not made for the domain, or impose what the problem does not ask for."""
     domain = problem.domain
+    if problem.regions is not None:
+        raise FeaturesError(
+            f"{problem.name!r} has several regions, each of which needs features of its own. Leave the features out: "
+            "solve(problem, tol=1e-8) finds them."
+        )
     if features.dim != domain.dim:
         raise FeaturesError(
             f"The features are defined in {features.dim} dimensions, the domain {domain!r} has {domain.dim}. "

@@ -7,6 +7,7 @@ from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
+from pdofm.domain.regions import Regions
 from pdofm.domain.spacetime import SpaceTime
 from pdofm.domain.trim import trim
 
@@ -23,6 +24,7 @@ __all__ = [
     "Piece",
     "PlaneCorner",
     "Polygon",
+    "Regions",
     "Shell",
     "SpaceTime",
     "Union",

@@ -66,7 +66,7 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
 
 def check_place(term: Term, domain: Domain) -> None:
     """Raise unless the term holds inside the domain or on its boundary."""
-    if term.on is None:
+    if term.on is None or term.pair is not None:
         return
     if isinstance(term.on, Part):
         # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.
