@@ -13,10 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdofm._types import Points, Vector
+from pdofm.adaptive.holes import split_around_holes
+from pdofm.adaptive.sectors import material_points
 from pdofm.calculus.terms import Difference
 from pdofm.discrete.materials import make_tree
 from pdofm.domain import Part, corners
-from pdofm.domain.tree import BoxTree
+from pdofm.domain.tree import BoxTree, Forest
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -60,6 +62,8 @@ class SingularPoint:
 def singular_points(problem: Problem) -> list[SingularPoint]:
     """The corners of a plane domain, and the points where the kind of condition changes."""
     domain = problem.domain
+    if problem.regions is not None:
+        return [SingularPoint(*each) for each in material_points(problem)]
     if domain.dim != 2 or domain.has_time:
         return []
     near = COINCIDENT * domain.size
@@ -137,6 +141,8 @@ def first_tree(
         over = sides / limit
         if np.max(over) > 1 + 1e-9:
             waiting += tree.split(node, int(np.argmax(over)))
+    if isinstance(tree, Forest):
+        split_around_holes(tree, domain)
     return tree
 
 

@@ -18,7 +18,7 @@ EXAMPLE = "Interface(flux=lambda u, x, normal: k * normal_derivative(u, normal)(
 
 
 @dataclass(frozen=True)
-class _Jump:
+class ValueJump:
     """The values on the first side of an interface minus those on the second."""
 
     is_linear: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class _Jump:
 
 
 @dataclass(frozen=True)
-class _FluxJump:
+class FluxJump:
     """The flux on the first side of an interface minus that on the second, both along the same normal."""
 
     pair: tuple[str, str]
@@ -121,10 +121,10 @@ class Interface(BaseCondition):
         for each in unknowns:
             if each not in layout.offsets:
                 raise unknown_name("unknown of the problem", each, layout.offsets)
-        terms = [Term(f"{name} value", _Jump(pair, unknowns), self.jump, on, self.weight, pair=pair)]
+        terms = [Term(f"{name} value", ValueJump(pair, unknowns), self.jump, on, self.weight, pair=pair)]
         if self.flux is None:
             raise ProblemError(f"Condition {self.name!r} has no flux. Write for instance {EXAMPLE}.")
-        lhs = _FluxJump(pair, (self._flux(pair[0]), self._flux(pair[1])))
+        lhs = FluxJump(pair, (self._flux(pair[0]), self._flux(pair[1])))
         return [*terms, Term(f"{name} flux", lhs, self.flux_jump, on, self.weight, pair=pair)]
 
     def _flux(self, region: str) -> Callable[..., Any]:
