@@ -27,6 +27,7 @@ from pdofm.discrete.localterm import Joint, LocalTerm, joints
 from pdofm.discrete.materials import AnyCover, MaterialCover, jet_at
 from pdofm.discrete.right import right_values
 from pdofm.discrete.skeleton import Placed, Seam, at_points, on_part, seams
+from pdofm.discrete.stiffness import amplifications
 from pdofm.domain import Part
 from pdofm.errors import SolveError
 from pdofm.features import Features
@@ -150,9 +151,14 @@ class LocalProblem:
     def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "n k"]:
         """What makes a residual of a term an error of the unknowns; on an interface of those on the side that it sees
         most of."""
-        amplitudes = zip(term.amplitudes(self.rates), term.sides(), strict=True)
-        sizes = np.max([np.sum(each / weights[patch][:, None], axis=2) for each, (patch, _) in amplitudes], axis=0)
-        return 1 / np.where(sizes > 0, sizes, 1.0)
+        amplitudes = list(zip(term.amplitudes(self.rates), term.sides(), strict=True))
+        each = [np.sum(sizes / weights[patch][:, None], axis=2) for sizes, (patch, _) in amplitudes]
+        sizes = np.max(each, axis=0)
+        sizes = np.where(sizes > 0, sizes, 1.0)
+        if term.term.on is None or term.is_flux:
+            gains = [self.amplification[patch][:, None] * one for one, (patch, _) in zip(each, term.sides(), strict=True)]
+            return np.max(gains, axis=0) / sizes**2
+        return 1 / sizes
 
     def row_scales(
         self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"]
@@ -164,6 +170,13 @@ class LocalProblem:
             * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
             for term in terms
         ]
+
+    @cached_property
+    def amplification(self) -> Float[np.ndarray, " P"]:
+        """By how much residuals of the equation are amplified in each patch."""
+        if not isinstance(self.cover, MaterialCover):
+            return np.ones(len(self.patches))
+        return amplifications(self.problem)[self.cover.region_of]
 
     @cached_property
     def shares(self) -> Float[np.ndarray, "P d"]:

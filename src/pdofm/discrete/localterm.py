@@ -24,6 +24,11 @@ class LocalTerm:
     target: Float[np.ndarray, "n k"]
     left: Float[np.ndarray, "n k"]
 
+    @property
+    def is_flux(self) -> bool:
+        """Whether it is a term on an interface that sees derivatives alone."""
+        return self.placed.beyond is not None and all(sum(index) > 0 for index in self.which)
+
     def sides(self) -> list[tuple[Int[np.ndarray, " n"], Float[np.ndarray, "n k a C"]]]:
         """The patches that the term sees, with the coefficients of their unknowns: one, or on an interface two."""
         if self.placed.beyond is None:
