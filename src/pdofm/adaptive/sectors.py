@@ -61,9 +61,7 @@ class Sector:
         return self.end - self.start
 
 
-def exponent(
-    sectors: Sequence[tuple[float, float]], ends: tuple[bool, bool] | None = None
-) -> float:
+def exponent(sectors: Sequence[tuple[float, float]], ends: tuple[bool, bool] | None = None) -> float:
     """The smallest positive exponent α of solutions r^α w(θ) in sectors, given by their angles and coefficients k in
     their order. `ends` says whether w is given (else k w') at the two ends; None closes the circle."""
     parts = [(a / n, k) for a, k in sectors for n in [math.ceil(a / WIDEST)] for _ in range(n)]
@@ -73,7 +71,9 @@ def exponent(
     at, weights = (at + 1) / 2, weights / 2
     powers = np.linalg.inv(np.polynomial.chebyshev.chebvander(2 * nodes - 1, DEGREE))
     values = np.polynomial.chebyshev.chebvander(2 * at - 1, DEGREE) @ powers
-    slopes = np.stack([np.polynomial.chebyshev.chebval(2 * at - 1, 2 * np.polynomial.chebyshev.chebder(c)) for c in powers.T])
+    slopes = np.stack(
+        [np.polynomial.chebyshev.chebval(2 * at - 1, 2 * np.polynomial.chebyshev.chebder(c)) for c in powers.T]
+    )
     stiff, mass = np.zeros((size, size)), np.zeros((size, size))
     for i, (angle, k) in enumerate(parts):
         here = slice(i * DEGREE, (i + 1) * DEGREE + 1)

@@ -1,14 +1,4 @@
-"""The rows of a problem in patches: each patch has rows of its own, and shares numbers with its neighbours.
-
-Rows are scaled so that they weigh alike whatever the size of a patch, the degree of its polynomials and the
-coefficients of the equation. A polynomial of degree p in a box of side h has derivatives up to about p / h times its
-size, so a left side with the symbol G is at most about
-
-    S = Σ_α |G_α| Π (p / h)^α
-
-times as large as the unknown: a residual divided by S is an error of the unknown. In a system the unknowns themselves
-are measured so that the equations see them alike: the pressure of a flow counts h / (ν p) times its size.
-"""
+"""The rows of a problem in patches: each patch has rows of its own, and shares numbers with its neighbours."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +17,7 @@ from pdofm.discrete.localterm import Joint, LocalTerm, joints
 from pdofm.discrete.materials import AnyCover, MaterialCover, jet_at
 from pdofm.discrete.right import right_values
 from pdofm.discrete.skeleton import Placed, Seam, at_points, on_part, seams
-from pdofm.discrete.stiffness import amplifications
+from pdofm.discrete.weighted import Weighted
 from pdofm.domain import Part
 from pdofm.errors import SolveError
 from pdofm.features import Features
@@ -37,14 +27,6 @@ from pdofm.numerics.blocks import BlockQR, Leaf
 from pdofm.numerics.nodes import tensor_chebyshev
 from pdofm.problem.conditions import CONDITION_WEIGHT, Periodic
 from pdofm.problem.problem import Problem
-
-SMALLEST_SHARE = 2.0**-6
-"""Rows of the equation weigh 1 / r times more in a patch whose side is r times that of the domain, as in the L2 norm of
-a residual in the plane, down to this r. Without it a solution that violates the equation a little in many small patches
-would win; with it in the deepest patches at a corner, the others would hardly count."""
-
-CUT_POINTS = 2.0
-"""Points of the equation per polynomial in a patch that is cut by the boundary."""
 
 REGULAR = 1e-14
 """In a cut patch, weight of the rows that keep coefficients small which its inner part does not see."""
@@ -56,21 +38,15 @@ Iterate = tuple[Features, Float[np.ndarray, "_ _"]]
 """The function that nonlinear terms are linearised at."""
 
 
-class LocalProblem:
+class LocalProblem(Weighted):
     """A problem in the patches of a cover."""
 
     def __init__(self, problem: Problem, cover: AnyCover):
-        self.problem, self.cover, self.patches = problem, cover, cover.patches
-        self.layout, dim = problem.layout, problem.domain.dim
-        self.space_dim = dim - self.layout.has_time
-        self.rates = self.patches.degrees.clip(1) / (self.patches.upper - self.patches.lower)
+        super().__init__(problem, cover)
+        self.space_dim = problem.domain.dim - self.layout.has_time
         self.orders = _orders(problem)
         periodic = [condition.axis for condition in problem.stated if isinstance(condition, Periodic)]
         self.seams = cover.seams() if isinstance(cover, MaterialCover) else seams(cover, periodic)
-
-    @property
-    def components(self) -> int:
-        return self.layout.components
 
     def places(self, more: int = 0, inside: Placed | None = None) -> list[tuple[Term, Placed]]:
         """The terms with their points, on the boundary with `more` of them; terms that join patches are seams instead.
@@ -99,10 +75,8 @@ class LocalProblem:
 
     def _inside(self) -> Placed:
         """Points of the equation: in a whole patch as many as it has polynomials, in a cut one some more."""
-        nodes = []
-        for whole, fraction, degrees in zip(self.cover.whole, self.cover.fraction, self.patches.degrees, strict=True):
-            more = 1.0 if whole else (CUT_POINTS / max(fraction, 0.05)) ** (1 / len(degrees))
-            nodes.append(tensor_chebyshev(tuple(np.ceil(more * (degrees + 1)).astype(int).tolist())))
+        counts = np.ceil(self.more[:, None] * (self.patches.degrees + 1)).astype(int)
+        nodes = [tensor_chebyshev(tuple(each)) for each in counts.tolist()]
         points, patch = self.cover.interior(nodes)
         return Placed(points, np.zeros_like(points), patch)
 
@@ -135,61 +109,6 @@ class LocalProblem:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
         jets = (self.patches.expand_all(p, term.placed.points, term.which, coefficients) for p, _ in term.sides())
         return sum(np.einsum("nkac,anc->nk", G, jet) for (_, G), jet in zip(term.sides(), jets, strict=True))
-
-    def weights(self, terms: Sequence[LocalTerm]) -> Float[np.ndarray, "P C"]:
-        """How much each unknown counts in each patch: as much as the equations see of it, beside the others."""
-        found = np.zeros((len(self.patches), self.components))
-        if self.components == 1:
-            return found + 1.0
-        for equation in terms:
-            if equation.term.on is None:
-                (sizes,) = equation.amplitudes(self.rates)
-                shares = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), 1e-300)
-                np.maximum.at(found, equation.placed.patch, shares.max(axis=1))
-        return np.where(found > 0, found, 1.0)
-
-    def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "n k"]:
-        """What makes a residual of a term an error of the unknowns; on an interface of those on the side that it sees
-        most of."""
-        amplitudes = list(zip(term.amplitudes(self.rates), term.sides(), strict=True))
-        each = [np.sum(sizes / weights[patch][:, None], axis=2) for sizes, (patch, _) in amplitudes]
-        sizes = np.max(each, axis=0)
-        sizes = np.where(sizes > 0, sizes, 1.0)
-        if term.term.on is None or term.is_flux:
-            gains = [self.amplification[patch][:, None] * one for one, (patch, _) in zip(each, term.sides(), strict=True)]
-            return np.max(gains, axis=0) / sizes**2
-        return 1 / sizes
-
-    def row_scales(
-        self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"]
-    ) -> list[Float[np.ndarray, "_ _"]]:
-        """What the rows of terms are multiplied by."""
-        return [
-            term.term.weight
-            * self.scales(term, weights)
-            * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
-            for term in terms
-        ]
-
-    @cached_property
-    def amplification(self) -> Float[np.ndarray, " P"]:
-        """By how much residuals of the equation are amplified in each patch."""
-        if not isinstance(self.cover, MaterialCover):
-            return np.ones(len(self.patches))
-        return amplifications(self.problem)[self.cover.region_of]
-
-    @cached_property
-    def shares(self) -> Float[np.ndarray, "P d"]:
-        """The sides of patches relative to those of the domain."""
-        domain = self.problem.domain
-        return (self.patches.upper - self.patches.lower) / (domain.upper - domain.lower)
-
-    @cached_property
-    def emphasis(self) -> Float[np.ndarray, " P"]:
-        """How much more the equation weighs in small patches; alike in all of them if it evolves in time."""
-        if self.layout.has_time:
-            return np.ones(len(self.patches))
-        return 1 / np.maximum(np.exp(np.mean(np.log(self.shares), axis=1)), SMALLEST_SHARE)
 
     def seam_rows(self, seam: Seam) -> list[tuple[int, int]]:
         """The unknowns and derivatives that agree across a seam, as (component, order)."""

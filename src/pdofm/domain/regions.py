@@ -165,7 +165,7 @@ class Regions(Domain):
                     below, above = self._both(points, normals)
                     return (below == inner) & (above == outer)
 
-                alike = (np.stack(self._both(points, normals)).T == (inner, outer)).all()
+                alike = ((inner, outer) == np.stack(self._both(points, normals)).T).all()
                 here += [piece] if alike else trim(piece, keep)
         return [
             (self.names[inner], None if outer < 0 else self.names[outer], Part(tuple(pieces), part.has_time))

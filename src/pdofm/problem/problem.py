@@ -85,8 +85,7 @@ class Problem:
             operator = self._of(self.operator, name, "The operator")
             if not callable(operator):
                 raise ProblemError(
-                    "operator must be a function such as lambda u, x: -laplacian(u)(x); got "
-                    f"{type(operator).__name__}."
+                    f"operator must be a function such as lambda u, x: -laplacian(u)(x); got {type(operator).__name__}."
                 )
         if self.unknowns is not None:
             checks.check_unknowns(self.unknowns)

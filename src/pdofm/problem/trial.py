@@ -62,7 +62,9 @@ class Trial:
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
                 "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
             )
-        self.check_data(term, right_side, rows, f"source{where}" if is_equation else f"value of condition {term.name!r}")
+        self.check_data(
+            term, right_side, rows, f"source{where}" if is_equation else f"value of condition {term.name!r}"
+        )
 
     def check_data(self, term: Term, right_side: RightSide, rows: int, data: str) -> None:
         """Raise unless the right side has one value at a point per row of the left side, or is one number for all of

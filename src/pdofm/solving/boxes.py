@@ -84,9 +84,7 @@ def is_linear(problem: Problem) -> bool:
 def nonlinear_names(problem: Problem) -> list[str]:
     """The names of the terms that are not affine in the unknown as they are written."""
     dim, has_time = problem.domain.dim, problem.layout.has_time
-    return [
-        t.name for t in problem.terms if not symbol_of(t.lhs, problem.layout_of(t), dim, dim - has_time).is_affine
-    ]
+    return [t.name for t in problem.terms if not symbol_of(t.lhs, problem.layout_of(t), dim, dim - has_time).is_affine]
 
 
 def fit_boxes(
