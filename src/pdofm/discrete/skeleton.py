@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Mask, Normals, Points, Vector
 from pdofm.discrete.cover import Cover, face_points
-from pdofm.domain import Part, Piece
+from pdofm.domain import Domain, Part, Piece
 from pdofm.features.boxes import Patches
 from pdofm.numerics.nodes import gauss, midpoints, tensor_gauss
 
@@ -215,6 +216,17 @@ def _counts(patches: Patches, sides: tuple[int, int], lower: Vector, upper: Vect
     return tuple(np.delete(np.max(needed, axis=0) - FEWER, axis).clip(2).astype(int).tolist())
 
 
+_opened: WeakKeyDictionary[Domain, dict[bytes, list[tuple[float, float]]]] = WeakKeyDictionary()
+"""The intervals of faces that are inside of a domain, as far as they are known: most faces stay from round to round."""
+
+
+def _key(cover: Cover, face: int) -> bytes:
+    """What the open part of a face depends on: its corners, and the boxes on its two sides."""
+    faces = cover.faces
+    around = cover.tree.corners(np.array([faces.below[face], faces.above[face]]))
+    return b"".join(each.tobytes() for each in (faces.lower[face], faces.upper[face], *around))
+
+
 def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
     """Points on the part of a face that is inside; along a line on each of its intervals."""
     faces = cover.faces
@@ -225,9 +237,12 @@ def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
     if len(counts) != 1:
         unit = tensor_gauss(tuple(n + 2 for n in counts))
         return face_points(faces, face, unit[is_open(unit)])
-    cuts, inside = _intervals(lambda s: is_open(s[:, None]).astype(int))
+    known, key = _opened.setdefault(cover.domain, {}), _key(cover, face)
+    if key not in known:
+        cuts, inside = _intervals(lambda s: is_open(s[:, None]).astype(int))
+        known[key] = list(zip(cuts[:-1][inside == 1], cuts[1:][inside == 1], strict=True))
     parts = []
-    for a, b in zip(cuts[:-1][inside == 1], cuts[1:][inside == 1], strict=True):
+    for a, b in known[key]:
         if b - a > 1e-6:
             parts.append(a + (b - a) * gauss(max(4, round(counts[0] * (b - a)))))
     return face_points(faces, face, np.concatenate(parts)[:, None]) if parts else np.zeros((0, cover.domain.dim))
