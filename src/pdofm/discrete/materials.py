@@ -19,6 +19,10 @@ from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.sampling import UnitPoints
 
 
+SURFACE_POINTS = 2**15
+"""Points of an interface in three dimensions from which those that are used are chosen."""
+
+
 class MaterialCover:
     """The patches of a forest over several regions, numbered region by region. It is used like a `Cover`."""
 
@@ -89,7 +93,8 @@ class MaterialCover:
     def on_interface(self, pair: tuple[str, str], part: Part, more: int) -> Placed:
         """Points on a part of an interface, with the patches on both of its sides."""
         across = self._pairs.setdefault(pair, _Across(self.of(pair[0])[0], self.of(pair[1])[0]))
-        placed = on_part(across, part, more)
+        is_surface = any(piece.dim > 1 for piece in part.pieces)
+        placed = across.on_surface(part, more) if is_surface else on_part(across, part, more)
         first, second = across.both(placed.patch)
         return Placed(placed.points, placed.normals, first + self.of(pair[0])[1], second + self.of(pair[1])[1])
 
@@ -112,6 +117,24 @@ class _Across:
     def highest(self, patch: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
         first, second = self.both(patch)
         return np.maximum(self._first.highest(first), self._second.highest(second))
+
+
+    def on_surface(self, part: Part, more: int) -> Placed:
+        """Points on a surface, uniform in area. Every pair of patches gets as many as their polynomials need, since
+        each point is an unknown that they share."""
+        points, normals = part.sample(SURFACE_POINTS, key=more)
+        pair = self.locate(points, -normals)
+        numbers, index, counts = np.unique(pair, return_inverse=True, return_counts=True)
+        first, second = self.both(numbers)
+        # The area of a pair relative to that of the patch of which it is the larger part.
+        of_first, of_second = np.bincount(first, counts)[first], np.bincount(second, counts)[second]
+        needed = (1.5 * self.highest(numbers) + 2 + more) ** (points.shape[1] - 1)
+        wanted = np.ceil(needed * counts / np.minimum(of_first, of_second))
+        order = np.argsort(index, kind="stable")
+        rank = np.empty(len(pair), dtype=int)
+        rank[order] = np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)
+        kept = rank < wanted[index]
+        return Placed(points[kept], normals[kept], pair[kept])
 
 
 AnyCover = Cover | MaterialCover

@@ -24,6 +24,10 @@ PROBE = 1e-8
 """Distance from a boundary, in sizes of the domain, at which both of its sides are examined: far above rounding errors,
 far below any detail."""
 
+PROBES = (PROBE, 1e-10, 1e-12)
+"""The same for what two regions share. Near the end of an interface the larger distances lead out of the region beyond,
+if it ends in an acute angle there; the smaller ones find the end to that precision."""
+
 OVERLAP, OVERLAP_POINTS = 1e-9, 2**12
 """Regions overlap if one of so many points of a region lies deeper than this inside another, in sizes of the domain."""
 
@@ -100,13 +104,19 @@ class Regions(Domain):
             others = [other for each, other in self.by_name.items() if each != name]
 
             def keep(points: Points, normals: Normals, others: list[Domain] = others) -> Mask:
-                return ~np.any([self._is_on(points, other) for other in others], axis=0)
+                return ~np.any([self._borders(other, points, normals) for other in others], axis=0)
 
             found += [part for piece in region.pieces for part in trim(piece, keep)]
         return tuple(found)
 
-    def _is_on(self, points: Points, region: Domain) -> Mask:
-        return np.abs(region.level(points)) <= SHARED * self.size
+    def _borders(self, region: Domain, points: Points, normals: Normals) -> Mask:
+        """Whether points lie on the boundary of a region, with the region on the side that normals point to."""
+        found = np.abs(region.level(points)) <= SHARED * self.size
+        # The level of a combination is also zero where a boundary of both operands is none of the combination.
+        on = np.flatnonzero(found)
+        probes = [region.contains(points[on] + probe * self.size * normals[on]) for probe in PROBES]
+        found[on] = np.any(probes, axis=0)
+        return found
 
     @cached_property
     def interfaces(self) -> Mapping[tuple[str, str], Part]:
@@ -118,7 +128,7 @@ class Regions(Domain):
                 continue
 
             def keep(points: Points, normals: Normals, other: Domain = b) -> Mask:
-                return self._is_on(points, other)
+                return self._borders(other, points, normals)
 
             pieces = [part for piece in a.pieces for part in trim(piece, keep)]
             if pieces:
