@@ -211,7 +211,7 @@ class _Rounds:
             fell = after < FELL * before
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
-        self.estimate = max(SAFETY * factor * after, found.left)
+        self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""

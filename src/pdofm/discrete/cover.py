@@ -4,6 +4,7 @@ A box of which little is inside would leave its polynomials nearly undetermined.
 shares most with: one polynomial lives on both. What carries one polynomial is a patch.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,7 +46,22 @@ class Inside:
     clear: bool = True
 
 
-class Cover:
+class Located(ABC):
+    """What knows the patch of every point, and the degree of its polynomials: a cover, or two of them on an
+    interface. `intervals` are those of curves in one patch, as far as they are known."""
+
+    intervals: dict[Piece, tuple[Vector, np.ndarray]]
+
+    @abstractmethod
+    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
+        """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
+
+    @abstractmethod
+    def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+        """The highest degree along any axis of the polynomials of patches."""
+
+
+class Cover(Located):
     """The patches of a tree of boxes over a domain.
 
     Args:
@@ -221,11 +237,9 @@ class Cover:
         return self, 0
 
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
-        """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
         return self.owners[self.arrays.locate(points, toward, self.tree.root)]
 
-    def highest(self, patch: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-        """The highest degree along any axis of the polynomials of patches."""
+    def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
         return self.patches.degrees[patch].max(axis=1)
 
     def interior(self, unit: list[UnitPoints]) -> tuple[Points, Int[np.ndarray, " n"]]:

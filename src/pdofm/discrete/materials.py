@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 
 from pdofm._types import Coefficients, Points, Vector
 from pdofm.calculus.jets import Index
-from pdofm.discrete.cover import Cover, Inside
+from pdofm.discrete.cover import Cover, Inside, Located
 from pdofm.discrete.skeleton import Placed, Seam, on_part, seams
 from pdofm.domain import Domain, Part, Piece
 from pdofm.domain.tree import BoxTree, Forest
@@ -99,7 +99,7 @@ class MaterialCover:
         return Placed(placed.points, placed.normals, first + self.of(pair[0])[1], second + self.of(pair[1])[1])
 
 
-class _Across:
+class _Across(Located):
     """The pairs of patches on the two sides of an interface, numbered like the patches of a cover."""
 
     def __init__(self, first: Cover, second: Cover):
@@ -114,7 +114,7 @@ class _Across:
         back = None if toward is None else -toward
         return self._first.locate(points, toward) * len(self._second.patches) + self._second.locate(points, back)
 
-    def highest(self, patch: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+    def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
         first, second = self.both(patch)
         return np.maximum(self._first.highest(first), self._second.highest(second))
 

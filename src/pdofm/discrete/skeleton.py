@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Mask, Normals, Points, Vector
-from pdofm.discrete.cover import Cover, face_points
+from pdofm.discrete.cover import Cover, Located, face_points
 from pdofm.domain import Domain, Part, Piece
 from pdofm.features.boxes import Patches
 from pdofm.numerics.nodes import gauss, midpoints, tensor_gauss
@@ -50,21 +49,6 @@ class Seam:
     axis: int
     points: Points
     shift: Vector
-
-
-class Located(Protocol):
-    """What knows the patch of every point, and the degree of its polynomials: a cover, or two of them on an
-    interface."""
-
-    intervals: dict[Piece, tuple[Vector, np.ndarray]]
-
-    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
-        """The patch of each point; of points on a cut the one to the side that `toward` points to."""
-        ...
-
-    def highest(self, patch: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
-        """The highest degree along any axis of the polynomials of patches."""
-        ...
 
 
 def on_part(cover: Located, part: Part, more: int = 0) -> Placed:

@@ -210,14 +210,27 @@ class Problem:
         equation = dataclasses.replace(equation, lhs=_FrozenOperator(operator))
         return (equation, *conditions)
 
-    def exact_values(self, points: np.ndarray) -> np.ndarray:
-        """All components of the exact solution at points (n, d), shape (n, C)."""
+    @cached_property
+    def exact_fields(self) -> Any:
+        """The exact solution in the form in which user functions receive the unknowns, with several regions by region;
+        None if it is not known."""
+        if self.exact is None:
+            return None
+        each = {name: self._exact_in(name) for name in self.region_names}
+        fields = {name: Fields(exact) if isinstance(exact, Mapping) else exact for name, exact in each.items()}
+        return fields if self.regions is not None else fields[None]
+
+    def exact_values(self, points: np.ndarray, region: str | None = None) -> np.ndarray:
+        """All components of the exact solution at points (n, d), shape (n, C), as a region sees it; by default the one
+        that a point lies in."""
         if self.exact is None:
             raise ProblemError("The problem has no exact solution: give Problem(exact=…), or use error_estimate.")
         points = np.asarray(points, dtype=np.float64)
         normals = np.zeros((len(points), self.domain.dim - self.layout.has_time))
         found = np.empty((len(points), self.layout.components))
-        which = np.zeros(len(points), dtype=int) if self.regions is None else self.regions.which(points)
+        which = np.zeros(len(points), dtype=int)
+        if self.regions is not None:
+            which = self.regions.which(points) if region is None else which + self.regions.names.index(region)
         for i in np.unique(which).tolist():
             # Evaluated like a Dirichlet value, whose compiled function is usually available already.
             values = Manufactured(Value(None), self._exact_key(self.region_names[i]))
