@@ -347,4 +347,4 @@ class _Rounds:
 
 def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
     """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-    return found.indicator * np.exp(np.mean(np.log(found.local.shares), axis=1)) ** SMALL
+    return found.indicator * found.local.importance**SMALL

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from numpy.polynomial import chebyshev
 from scipy.linalg import eigh
 
 from pdofm._types import Points, Vector
@@ -69,11 +70,9 @@ def exponent(sectors: Sequence[tuple[float, float]], ends: tuple[bool, bool] | N
     nodes = (1 - np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)) / 2
     at, weights = np.polynomial.legendre.leggauss(DEGREE + 2)
     at, weights = (at + 1) / 2, weights / 2
-    powers = np.linalg.inv(np.polynomial.chebyshev.chebvander(2 * nodes - 1, DEGREE))
-    values = np.polynomial.chebyshev.chebvander(2 * at - 1, DEGREE) @ powers
-    slopes = np.stack(
-        [np.polynomial.chebyshev.chebval(2 * at - 1, 2 * np.polynomial.chebyshev.chebder(c)) for c in powers.T]
-    )
+    powers = np.linalg.inv(chebyshev.chebvander(2 * nodes - 1, DEGREE))
+    values = chebyshev.chebvander(2 * at - 1, DEGREE) @ powers
+    slopes = np.stack([chebyshev.chebval(2 * at - 1, 2 * chebyshev.chebder(c)) for c in powers.T])
     stiff, mass = np.zeros((size, size)), np.zeros((size, size))
     for i, (angle, k) in enumerate(parts):
         here = slice(i * DEGREE, (i + 1) * DEGREE + 1)
@@ -172,9 +171,9 @@ def _exponent_of(problem: Problem, group: Sequence[Sector], here: Sequence[tuple
     if closed and (len(group) == 1 or all(abs(s.angle - math.pi) < STRAIGHT for s in group)):
         return None
     ends = None if closed else (_is_value(here, group[0].start), _is_value(here, group[-1].end))
-    if not closed and len(group) == 1 and ends is not None and ends[0] == ends[1]:
-        if abs(group[0].angle - math.pi) < STRAIGHT:
-            return None
+    alike = ends is not None and ends[0] == ends[1]
+    if alike and len(group) == 1 and abs(group[0].angle - math.pi) < STRAIGHT:
+        return None
     if problem.layout.components > 1:
         return _in_system(group, closed)
     parts = _coupled(problem, group, here, closed)

@@ -60,7 +60,8 @@ class LocalProblem(Weighted):
 
     def _placed(self, term: Term, inside: Placed, more: int) -> Placed:
         if term.pair is not None:
-            assert isinstance(self.cover, MaterialCover) and isinstance(term.on, Part)
+            assert isinstance(self.cover, MaterialCover)
+            assert isinstance(term.on, Part)
             return self.cover.on_interface(term.pair, term.on, more)
         cover, start = self.cover.of(term.region)
         if term.on is None:

@@ -18,7 +18,6 @@ from pdofm.features.boxes import Patches
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.sampling import UnitPoints
 
-
 SURFACE_POINTS = 2**15
 """Points of an interface in three dimensions from which those that are used are chosen."""
 
@@ -117,7 +116,6 @@ class _Across(Located):
     def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
         first, second = self.both(patch)
         return np.maximum(self._first.highest(first), self._second.highest(second))
-
 
     def on_surface(self, part: Part, more: int) -> Placed:
         """Points on a surface, uniform in area. Every pair of patches gets as many as their polynomials need, since

@@ -62,10 +62,9 @@ def _pinned(problem: Problem) -> set[str]:
             at, normals = term.on.sample(PROBES) if isinstance(term.on, Part) else (np.asarray(term.on)[:PROBES], None)
             normals = np.zeros((len(at), space_dim)) if normals is None else normals[:, :space_dim]
             seen = symbol_of(term.lhs, problem.layout, dim, space_dim).linearise(at, normals)
-            zeroth = (0,) * dim
-            if seen is not None and zeroth in seen.indices:
-                if np.any(seen.coefficients[:, :, seen.indices.index(zeroth)] != 0):
-                    found.add(term.region)
+            zeroth = [] if seen is None else [i for i, index in enumerate(seen.indices) if sum(index) == 0]
+            if seen is not None and np.any(seen.coefficients[:, :, zeroth] != 0):
+                found.add(term.region)
     return found
 
 

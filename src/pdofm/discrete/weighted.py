@@ -119,6 +119,14 @@ class Weighted:
         return (self.patches.upper - self.patches.lower) / (domain.upper - domain.lower)
 
     @cached_property
+    def importance(self) -> Float[np.ndarray, " P"]:
+        """The sizes of patches relative to that of the domain, as far as errors in small patches matter less. With
+        several regions they do not: around a point where regions meet, the smallest patches may act like a source."""
+        if isinstance(self.cover, MaterialCover):
+            return np.ones(len(self.patches))
+        return np.exp(np.mean(np.log(self.shares), axis=1))
+
+    @cached_property
     def emphasis(self) -> Float[np.ndarray, " P"]:
         """How much more the equation weighs in small patches; alike in all of them if it evolves in time."""
         if self.layout.has_time:

@@ -90,9 +90,7 @@ def _meshes(domain: Domain, resolution: int | None) -> list[tuple[str | None, Me
         return [(None, mesh(domain, resolution))]
     finest = RESOLUTIONS[min(domain.dim, 3)] if resolution is None else resolution
     shares = {name: each.size / domain.size for name, each in domain.materials.by_name.items()}
-    return [
-        (name, mesh(each, max(1, round(finest * shares[name])))) for name, each in domain.materials.by_name.items()
-    ]
+    return [(name, mesh(each, max(1, round(finest * shares[name])))) for name, each in domain.materials.by_name.items()]
 
 
 def to_arrays(solution: Solution, points: Any = None) -> dict[str, np.ndarray]:

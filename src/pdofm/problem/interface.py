@@ -100,10 +100,10 @@ class Interface(BaseCondition):
                     f"Condition {self.name!r}: on= must be part of an interface, but the regions on its two sides are "
                     f"{first!r} and {second!r}. Take it from regions.part('{regions.names[0]}|{regions.names[1]}')."
                 )
-            if self.between == (second, first):
-                part = Part(tuple(flipped(piece) for piece in part.pieces), part.has_time)
-                first, second = second, first
-            found += self._between((first, second), part, layout)
+            if self.between is not None and tuple(self.between) == (second, first):
+                found += self._between((second, first), turned(part), layout)
+            else:
+                found += self._between((first, second), part, layout)
         return found
 
     def _pair(self, regions: Regions) -> tuple[str, str]:
@@ -131,6 +131,11 @@ class Interface(BaseCondition):
         return of_region(self.flux, region, f"The flux of condition {self.name!r}")
 
 
+def turned(part: Part) -> Part:
+    """A part with its normals reversed."""
+    return Part(tuple(flipped(piece) for piece in part.pieces), part.has_time)
+
+
 def of_region(given: Any, region: str, what: str) -> Any:
     """What is given for a region, by a dictionary or for all of them alike."""
     if not isinstance(given, Mapping):
@@ -154,9 +159,9 @@ def covered_pairs(conditions: Sequence[BaseCondition], regions: Regions) -> set[
 def check_interfaces(terms: Sequence[Term], regions: Regions) -> None:
     """Raise if nothing is said about an interface."""
     stated = {pair for term in terms if term.pair for pair in (term.pair, term.pair[::-1])}
-    held = [{term.region for term in terms if term.kind == "sides"}]
+    held = {term.region for term in terms if term.kind == "sides"}
     for first, second in regions.interfaces:
-        if (first, second) not in stated and not {first, second} <= held[0]:
+        if (first, second) not in stated and not {first, second} <= held:
             raise ProblemError(
                 f"The regions {first!r} and {second!r} touch, but no condition says what holds between them. Add "
                 f"{EXAMPLE} for continuous values and fluxes, with a dictionary if the fluxes differ: "
@@ -166,8 +171,8 @@ def check_interfaces(terms: Sequence[Term], regions: Regions) -> None:
 
 
 def split(term: Term, condition: BaseCondition, regions: Regions) -> list[Term]:
-    """A term of a condition as terms of the regions where it holds; a `Condition` on an interface sees both sides, other
-    conditions hold on each side for itself."""
+    """A term of a condition as terms of the regions where it holds. A `Condition` on an interface sees both sides;
+    other conditions hold on each side by itself."""
     if term.pair is not None:
         return [term]
     if isinstance(term.lhs, Difference):
@@ -189,9 +194,8 @@ def split(term: Term, condition: BaseCondition, regions: Regions) -> list[Term]:
         elif isinstance(condition, Condition):
             found.append((f"{inner}|{outer}", replace(term, on=on, pair=(inner, outer))))
         else:
-            back = Part(tuple(flipped(piece) for piece in on.pieces), on.has_time)
             found.append((inner, replace(term, on=on, region=inner, kind="sides")))
-            found.append((outer, replace(term, on=back, region=outer, kind="sides")))
+            found.append((outer, replace(term, on=turned(on), region=outer, kind="sides")))
     many = len({name for name, _ in found}) > 1
     return [
         replace(
