@@ -10,7 +10,7 @@ import pytest
 import pdofm as pf
 from pdofm.adaptive.sectors import exponent, material_points
 from pdofm.domain.tree import Forest
-from pdofm.errors import DomainError, FeaturesError, ProblemError
+from pdofm.errors import DomainError, FeaturesError, ProblemError, UnknownNameError
 from pdofm.features.regions import RegionPolynomials
 
 PLATE, DISK = pf.Box([-1, -1], [1, 1]), pf.Disk([0, 0], 0.5)
@@ -91,12 +91,17 @@ def test_regions_that_do_not_touch_have_no_interface():
         (lambda: pf.Regions(a=PLATE, b=pf.Interval(2, 3)), "dimensions"),
         (lambda: pf.Regions(a=PLATE, b=3.0), "expected a domain"),
         (lambda: pf.Regions(a=pf.SpaceTime(PLATE, 1), b=DISK), r"SpaceTime\(Regions"),
-        (lambda: pf.Regions(a=PLATE - DISK, b=DISK)["c"], "c"),
     ],
 )
 def test_regions_that_make_no_sense_are_refused(make, message):
     with pytest.raises(DomainError, match=message):
         make()
+
+
+def test_an_unknown_region_is_named_with_those_that_exist():
+    regions = pf.Regions(plate=PLATE - DISK, inclusion=DISK)
+    with pytest.raises(UnknownNameError, match=r"'disc'. Known: inclusion, plate"):
+        regions["disc"]
 
 
 def test_trees_of_a_forest_have_no_faces_with_each_other():

@@ -12,6 +12,7 @@ from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
 from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.localterm import LocalTerm
+from pdofm.discrete.materials import AnyCover
 from pdofm.discrete.skeleton import Placed
 from pdofm.domain import Domain
 from pdofm.domain.tree import BoxTree
@@ -205,7 +206,7 @@ def undetermined(local: LocalProblem, qr: BlockQR, probe: Coefficients, placed: 
     return float(np.max(relative_sizes(rest, whole, vanishing=0.0)))
 
 
-def random_polynomial(problem: Problem, cover: Cover) -> Coefficients:
+def random_polynomial(problem: Problem, cover: AnyCover) -> Coefficients:
     """The coefficients in all patches of a product of random polynomials of one coordinate, one for each component;
     constant along axes that are periodic."""
     rng, patches, domain = np.random.default_rng(0), cover.patches, problem.domain

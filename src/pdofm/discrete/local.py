@@ -109,7 +109,8 @@ class LocalProblem(Weighted):
     def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
         jets = (self.patches.expand_all(p, term.placed.points, term.which, coefficients) for p, _ in term.sides())
-        return sum(np.einsum("nkac,anc->nk", G, jet) for (_, G), jet in zip(term.sides(), jets, strict=True))
+        each = [np.einsum("nkac,anc->nk", G, jet) for (_, G), jet in zip(term.sides(), jets, strict=True)]
+        return np.sum(each, axis=0)
 
     def seam_rows(self, seam: Seam) -> list[tuple[int, int]]:
         """The unknowns and derivatives that agree across a seam, as (component, order)."""

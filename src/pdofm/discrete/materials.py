@@ -156,7 +156,7 @@ def make_tree(domain: Domain) -> BoxTree:
 
 def jet_at(
     cover: AnyCover, placed: Placed, which: Sequence[Index], iterate: tuple[Features, Coefficients]
-) -> Float[np.ndarray, "a n C"]:
+) -> Float[np.ndarray, "a n sides"]:
     """The derivatives of a function at points; on an interface those on the first side, then those on the second. Its
     patches may be others than those of the cover."""
     features, coefficients = iterate

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -46,7 +47,7 @@ class Regions(Domain):
         regions: the domains by name.
     """
 
-    def __init__(self, **regions: Domain):
+    def __init__(self, **regions: Any):
         _check(regions)
         self.by_name: Mapping[str, Domain] = MappingProxyType(dict(regions))
         self.lower = np.min([each.lower for each in regions.values()], axis=0)
@@ -175,8 +176,7 @@ class Regions(Domain):
                     below, above = self._both(points, normals)
                     return (below == inner) & (above == outer)
 
-                alike = ((inner, outer) == np.stack(self._both(points, normals)).T).all()
-                here += [piece] if alike else trim(piece, keep)
+                here += [piece] if keep(points, normals).all() else trim(piece, keep)
         return [
             (self.names[inner], None if outer < 0 else self.names[outer], Part(tuple(pieces), part.has_time))
             for (inner, outer), pieces in found.items()
@@ -192,7 +192,7 @@ class Regions(Domain):
         return f"Regions({', '.join(f'{name}={each!r}' for name, each in self.by_name.items())})"
 
 
-def _check(regions: Mapping[str, Domain]) -> None:
+def _check(regions: Mapping[str, Any]) -> None:
     if len(regions) < 2:
         raise DomainError(
             f"Regions() was given {len(regions)} region{'s' * (len(regions) != 1)}; expected at least two, as in "

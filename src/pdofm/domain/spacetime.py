@@ -62,7 +62,7 @@ class SpaceTime(Domain):
         if not self.t0 <= time <= self.t1:
             raise DomainError(f"The time is {t!r}; expected a number between t0={self.t0:.6g} and t1={self.t1:.6g}.")
         if self.materials is not None:
-            each = (SpaceTime(space, (self.t0, self.t1)).at(time) for space in self.space.materials.by_name.values())
+            each = (region.at(time) for region in self.materials.by_name.values() if isinstance(region, SpaceTime))
             return Part(tuple(piece for part in each for piece in part.pieces), has_time=True)
         name, measure, ends = f"t={time:.6g}", self.space.measure, (True,) * self.space.dim
         if self.space.is_box:

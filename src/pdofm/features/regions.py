@@ -1,6 +1,6 @@
 """Polynomials in the boxes of several regions, each region with boxes of its own."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
-from pdofm._types import Point, Points, Vector
+from pdofm._types import Point, Points
 from pdofm.domain import Regions
 from pdofm.domain.tree import TreeArrays
 from pdofm.errors import unknown_name
@@ -63,8 +63,8 @@ class RegionPolynomials(BoxPolynomials):
         if self.only is not None:
             return jnp.array(self.only)
 
-        def which(points: Vector) -> Int[np.ndarray, "..."]:
-            points = np.asarray(points)
-            return self.regions.which(points.reshape(-1, points.shape[-1])).reshape(points.shape[:-1])
+        def which(points: Any) -> Any:
+            each = np.asarray(points)
+            return self.regions.which(each.reshape(-1, each.shape[-1])).reshape(each.shape[:-1])
 
         return jax.pure_callback(which, jax.ShapeDtypeStruct((), jnp.int64), at, vmap_method="expand_dims")

@@ -78,7 +78,9 @@ def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | Non
     data = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     vectors: dict[str, Any] = {name: _padded(values) for name, values in data.items() if values.ndim == 2}
     starts = np.cumsum([0, *(len(grid.points) for _, grid in grids)])
-    cells = [(grid.kind, grid.cells + start) for (_, grid), start in zip(grids, starts.tolist(), strict=False)]
+    cells: list[Any] = [
+        (grid.kind, grid.cells + start) for (_, grid), start in zip(grids, starts.tolist(), strict=False)
+    ]
     points = np.concatenate([grid.points for _, grid in grids])
     target.parent.mkdir(parents=True, exist_ok=True)
     meshio.write(target, meshio.Mesh(_padded(points), cells, point_data={**data, **vectors}), file_format=suffix[1:])

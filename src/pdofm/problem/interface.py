@@ -150,7 +150,8 @@ def covered_pairs(conditions: Sequence[BaseCondition], regions: Regions) -> set[
     found: set[tuple[str, str]] = set()
     for condition in conditions:
         if isinstance(condition, Interface) and condition.between is not None:
-            found.add(tuple(condition.between))
+            first, second = condition.between
+            found.add((first, second))
         elif isinstance(condition.on, Part):
             found |= {(first, second) for first, second, _ in regions.sides(condition.on) if second is not None}
     return found | {(second, first) for first, second in found}
@@ -180,15 +181,14 @@ def split(term: Term, condition: BaseCondition, regions: Regions) -> list[Term]:
             f"Condition {term.name!r} joins opposite faces, which is not possible with several regions yet. State a "
             "symmetry instead where there is one: Neumann(0.0) on the faces."
         )
+    found: list[tuple[str, Term]] = []
     if not isinstance(term.on, Part):
         points = np.asarray(term.on, dtype=np.float64)
         which = regions.which(points)
-        parts = [(name, None, points[which == i]) for i, name in enumerate(regions.names)]
-        parts = [each for each in parts if len(each[2])]
-    else:
-        parts = regions.sides(term.on)
-    found: list[tuple[str, Term]] = []
-    for inner, outer, on in parts:
+        for i in np.unique(which).tolist():
+            name = regions.names[i]
+            found.append((name, replace(term, on=points[which == i], region=name)))
+    for inner, outer, on in regions.sides(term.on) if isinstance(term.on, Part) else ():
         if outer is None or outer == inner:
             found.append((inner, replace(term, on=on, region=inner)))
         elif isinstance(condition, Condition):

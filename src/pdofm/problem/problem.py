@@ -68,7 +68,7 @@ class Problem:
     """
 
     domain: Domain
-    operator: Callable[..., Any] | Mapping[str, Callable[..., Any]]
+    operator: Any
     source: Any = None
     conditions: Sequence[BaseCondition] | BaseCondition = ()
     unknowns: Mapping[str, int] | None = None

@@ -139,8 +139,7 @@ class Expansion(ABC):
         return lambda *points: self(*points)[..., at]
 
     def side(self, region: str) -> "Side":
-        """The solution as a region sees it: on an interface values and derivatives differ from side to side. Outside of
-        the region it has no meaning."""
+        """The solution as a region sees it, which differs from side to side of an interface; meaningless elsewhere."""
         if not isinstance(self.features, RegionPolynomials):
             raise ProblemError("The problem has one region. Call the solution itself, or its gradient.")
         return Side(self.problem, self.features.of_region(region), self.coefficients, region)
