@@ -5,6 +5,7 @@ from pdofm.domain.base import Domain
 from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
+from pdofm.domain.holes import RoundHole, round_holes
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
 from pdofm.domain.regions import Regions
@@ -25,10 +26,12 @@ __all__ = [
     "PlaneCorner",
     "Polygon",
     "Regions",
+    "RoundHole",
     "Shell",
     "SpaceTime",
     "Union",
     "corners",
     "outline",
+    "round_holes",
     "trim",
 ]
