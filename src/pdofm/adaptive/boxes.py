@@ -105,10 +105,9 @@ GOAL = 0.3
 def fits_boxes(problem: Problem) -> bool:
     """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only."""
     dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
-    if dim not in FIRST_DEGREE:
-        return False
     terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
-    return all(symbol_of(t.lhs, problem.layout_of(t), dim, space_dim).is_computable for t in terms)
+    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
+    return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 
 
 def solve_in_boxes(
