@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ellipe
 
-from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime
+from pdofm.domain import Annulus, Ball, Box, Curve, Disk, Domain, Ellipse, Interval, Polygon, Shell, SpaceTime
 from pdofm.errors import DomainError, PdofmError, UnknownNameError
 from pdofm.numerics.sampling import SAMPLINGS
 
 PI = math.pi
 LENS = 2 * PI / 3 - math.sqrt(3) / 2  # two unit disks whose centers are 1 apart
 TURN = PI / 6
+ELLIPSE = 4 * 1.5 * ellipe(1 - 1 / 9)  # the circumference for half-axes 1.5 and 0.5
 TRIANGLE = [[0, 0], [2, 0], [0, 1]]
 SQUARE = Box([-1, -1], [1, 1])
 
@@ -23,6 +25,17 @@ def turned(center, side, angle) -> Polygon:
     corners = side / 2 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     return Polygon(np.asarray(center) + corners @ rotation.T)
+
+
+def flower(s):
+    """The curve r = 1 + 0.2 cos(3 φ)."""
+    radius, angle = 1 + 0.2 * jnp.cos(6 * PI * s), 2 * PI * s
+    return radius * jnp.cos(angle), radius * jnp.sin(angle)
+
+
+def flower_length() -> float:
+    angle = np.arange(400) * 2 * PI / 400  # the trapezoidal rule: exact up to rounding for periodic functions
+    return 2 * PI * float(np.mean(np.hypot(1 + 0.2 * np.cos(3 * angle), 0.6 * np.sin(3 * angle))))
 
 
 @dataclass
@@ -57,6 +70,16 @@ CASES = {
         9.75,
         12 + 2 * math.sqrt(13) + 2 * (1 + math.sqrt(0.5)),
     ),
+    "ellipse": Case(lambda: Ellipse([1, 2], 0.5, 1.5), 0.75 * PI, ELLIPSE),
+    "turned-ellipse": Case(lambda: Ellipse([0, 1], 1.5, 0.5, angle=0.7), 0.75 * PI, ELLIPSE),
+    "round-ellipse": Case(lambda: Ellipse([0, 0], 1, 1), PI, 2 * PI),
+    "flower": Case(lambda: Curve(flower), 1.02 * PI, flower_length()),
+    "clockwise-flower": Case(lambda: Curve(lambda s: flower(-s)), 1.02 * PI, flower_length()),
+    "circle-through-points": Case(
+        lambda: Curve([[math.cos(2 * PI * k / 8), math.sin(2 * PI * k / 8)] for k in range(8)]), PI, 2 * PI
+    ),
+    "half-ellipse": Case(lambda: Ellipse([0, 0], 1.5, 0.5) & Box([-2, 0], [2, 2]), 0.375 * PI, ELLIPSE / 2 + 3),
+    "square-with-elliptic-hole": Case(lambda: SQUARE - Ellipse([0, 0], 0.75, 0.25), 4 - 3 * PI / 16, 8 + ELLIPSE / 2),
     "two-intervals": Case(lambda: Interval(0, 1) | Interval(2, 3), 2, 4),
     "touching-intervals": Case(lambda: Interval(0, 1) | Interval(1, 3), 3, 2),
     "interval-minus-middle": Case(lambda: Interval(0, 3) - Interval(1, 2), 2, 4),
@@ -430,6 +453,15 @@ ERRORS = {
     "ball on a line": (lambda: Ball([0]), "expected 2 or more. In one dimension use Interval"),
     "inside out": (lambda: Annulus(inner=1, outer=1), "radii of Annulus are inner=1, outer=1; expected inner < outer"),
     "shell without hole": (lambda: Shell(inner=0), "inner radius of Shell is 0; expected a positive number"),
+    "flat ellipse": (lambda: Ellipse(a=1, b=0), "half-axes of Ellipse are a=1, b=0; expected positive numbers"),
+    "open curve": (lambda: Curve(lambda s: (s, s**2)), "not resolved by 8192 points.*Check that it closes"),
+    "cornered curve": (lambda: Curve(lambda s: (jnp.abs(s - 0.5), jnp.sin(2 * PI * s))), "has no corner"),
+    "eight": (
+        lambda: Curve(lambda s: (jnp.sin(4 * PI * s), jnp.sin(2 * PI * s) + 0.1 * jnp.cos(2 * PI * s))),
+        "crosses itself; expected a simple closed curve",
+    ),
+    "curve of one number": (lambda: Curve(lambda s: (s, s, s)), "expected 2 coordinates"),
+    "curve through two points": (lambda: Curve([[0, 0], [1, 0]]), "A curve through 2 points encloses nothing"),
     "bow tie": (lambda: Polygon([[0, 0], [1, 1], [1, 0], [0, 1]]), "not valid: Self-intersection"),
     "two vertices": (lambda: Polygon([[0, 0], [1, 1]]), "has 2 distinct vertices; expected at least 3"),
     "closed segment": (lambda: Polygon([[0, 0], [1, 1], [0, 0]]), "has 2 distinct vertices"),

@@ -14,7 +14,20 @@ from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
-from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Part, Polygon, Shell, SpaceTime  # noqa: E402
+from pdofm.domain import (  # noqa: E402
+    Annulus,
+    Ball,
+    Box,
+    Curve,
+    Disk,
+    Domain,
+    Ellipse,
+    Interval,
+    Part,
+    Polygon,
+    Shell,
+    SpaceTime,
+)
 from pdofm.features import (  # noqa: E402
     BoxPolynomials,
     Chebyshev,
@@ -56,9 +69,11 @@ __all__ = [
     "Concatenate",
     "Condition",
     "CornerFunctions",
+    "Curve",
     "Dirichlet",
     "Disk",
     "Domain",
+    "Ellipse",
     "Errors",
     "Features",
     "Fourier",

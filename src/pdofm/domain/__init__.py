@@ -5,6 +5,7 @@ from pdofm.domain.base import Domain
 from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
+from pdofm.domain.curve import Curve, Ellipse
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
 from pdofm.domain.spacetime import SpaceTime
@@ -14,9 +15,11 @@ __all__ = [
     "Annulus",
     "Ball",
     "Box",
+    "Curve",
     "Difference",
     "Disk",
     "Domain",
+    "Ellipse",
     "Intersection",
     "Interval",
     "Part",
