@@ -2,11 +2,12 @@
 
 import operator
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -22,6 +23,7 @@ from pdofm.features import Features
 from pdofm.metrics import max_error
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
+from pdofm.solving.arithmetic import Arithmetic
 from pdofm.solving.verdict import Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
@@ -88,10 +90,11 @@ class Attempt:
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion(ABC):
+class Expansion(Arithmetic, ABC):
     """A function in the space of some features, Σ cⱼ φⱼ, for the unknowns of a problem.
 
-    It can be used in the functions of another problem, and the operators of `pdofm` can be applied to it.
+    It can be used in the functions of another problem, and the operators of `pdofm` can be applied to it. Sums,
+    differences and multiples of such functions are functions, too: ``(u - v).plot()``.
     """
 
     problem: Problem
@@ -108,15 +111,17 @@ class Expansion(ABC):
         return values[0] if single else values
 
     def _traced(self, points: tuple[Any, ...]) -> Array:
-        """The value at one point, inside a function that JAX traces."""
+        """The value at one point (or at points of shape (n, d)), inside a function that JAX traces."""
         layout, dim = self.problem.layout, self.problem.domain.dim
         args = tuple(jnp.asarray(each, jnp.float64) for each in points)
-        z = layout.point(args) if len(args) == 1 + layout.has_time else args[0]
+        z = layout.point(args) if len(args) == 1 + layout.has_time and args[0].ndim == 1 else args[0]
+        if len(args) == 1 and z.ndim == 2 and z.shape[1] == dim:
+            return jax.vmap(lambda point: self._traced((point,)))(z)
         if len(args) > 1 + layout.has_time or z.shape != (dim,):
             expected = "u(x, t) or u(point)" if layout.has_time else "u(x)"
             raise ProblemError(
                 f"A solution in the function of a problem is called at one point, as {expected} with {dim} coordinates "
-                f"in all; got shapes {[each.shape for each in args]}."
+                f"in all, or under jax.jit at points of shape (n, {dim}); got shapes {[each.shape for each in args]}."
             )
         values = self.features.combine(z, jnp.asarray(self.coefficients))
         return values[0] if layout.unknowns is None else values
@@ -137,11 +142,20 @@ class Expansion(ABC):
 
     def gradient(self, *points: Any) -> np.ndarray:
         """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
+        return self._derivatives(points, range(self.problem.domain.dim - self.problem.layout.has_time))
+
+    def dt(self, *points: Any) -> np.ndarray:
+        """The derivative in time, of the same shape as the values."""
+        if not self.problem.layout.has_time:
+            raise ProblemError(f"{self.problem.domain!r} has no time. Use u.gradient(points) for derivatives in space.")
+        return self._derivatives(points, [self.problem.domain.dim - 1])[..., 0]
+
+    def _derivatives(self, points: tuple[Any, ...], axes: Iterable[int]) -> np.ndarray:
+        """The first derivatives along axes, which come last."""
         z, single = points_of(self.problem, points)
-        layout, dim = self.problem.layout, self.problem.domain.dim
-        which = [unit(dim, axis) for axis in range(dim - layout.has_time)]
+        which = [unit(self.problem.domain.dim, axis) for axis in axes]
         found = np.moveaxis(derivatives(self.features, self.coefficients, z, which), 0, -1)
-        values = found[:, 0] if layout.unknowns is None else found
+        values = found[:, 0] if self.problem.layout.unknowns is None else found
         return values[0] if single else values
 
 
