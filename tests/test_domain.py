@@ -1,6 +1,8 @@
 """Every domain: interior points, boundary points with normals, measures, names; and the errors."""
 
+import json
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ import pytest
 from scipy.special import ellipe
 
 from pdofm.domain import Annulus, Ball, Box, Curve, Disk, Domain, Ellipse, Interval, Polygon, Shell, SpaceTime
+from pdofm.domain.files import describe, restored
 from pdofm.errors import DomainError, PdofmError, UnknownNameError
 from pdofm.numerics.sampling import SAMPLINGS
 
@@ -275,6 +278,21 @@ def test_where_cuts_every_boundary_into_two_parts(domain):
     assert points.shape == normals.shape
     assert set(left.names) | set(right.names) == set(domain.boundary.names)
     assert (left | right).names == tuple(dict.fromkeys(left.names + right.names))
+
+
+def test_domains_are_restored_from_numbers_and_by_pickle(domain):
+    if domain.arguments is None:
+        with pytest.raises(pickle.PicklingError, match="given by a function"):
+            pickle.dumps(domain)
+        return
+    points, normals = domain.boundary.sample(30)
+    for again in (restored(json.loads(json.dumps(describe(domain)))), pickle.loads(pickle.dumps(domain))):
+        assert (type(again), repr(again)) == (type(domain), repr(domain))
+        np.testing.assert_array_equal(again.boundary.sample(30), (points, normals))
+        np.testing.assert_array_equal(
+            again.level(domain.candidates(np.full((1, domain.dim), 0.3))),
+            domain.level(domain.candidates(np.full((1, domain.dim), 0.3))),
+        )
 
 
 # ---- parts ----

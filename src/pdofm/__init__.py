@@ -42,14 +42,13 @@ from pdofm.features import (  # noqa: E402
     RandomFeatures,
     StretchedPolynomials,
     TransNet,
-    load,
-    save,
 )
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
+from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
 from pdofm.solving.solution import Errors, Solution, Solutions, Stats  # noqa: E402
 from pdofm.solving.verdict import Status, Verdict  # noqa: E402

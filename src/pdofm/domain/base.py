@@ -1,5 +1,6 @@
 """The interface of all domains."""
 
+import pickle
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,11 @@ MARGIN = 1e-12
 _CLUSTER_DEPTH = 0.01
 """The depth at which the density of clustered points stops growing towards the boundary, in halves of the size of the
 domain. It applies to domains that are not boxes: the smaller it is, the more candidates are rejected elsewhere."""
+
+
+def rebuilt(kind: "type[Domain]", arguments: dict[str, Any]) -> "Domain":
+    """A domain from the arguments of its constructor."""
+    return kind(**arguments)
 
 
 class Domain(ABC):
@@ -117,6 +123,19 @@ class Domain(ABC):
             f"{self!r} has no simple function that vanishes on its boundary; expected an interval, a box, a disk, a "
             "ball, an annulus or a shell. State the condition with Dirichlet instead."
         )
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """The arguments of the constructor, as numbers, nested lists and domains, from which files and copies restore
+        the domain; None if it is not described by numbers alone."""
+        return None
+
+    def __reduce__(self) -> Any:
+        if self.arguments is None:
+            raise pickle.PicklingError(
+                f"{self!r} is given by a function and cannot be pickled. Send what it is made of, and build it there."
+            )
+        return rebuilt, (type(self), self.arguments)
 
     def face(self, axis: int, side: int) -> Part:
         """The face `x[axis] = lower` (side 0) or `upper` (side 1) of a box, or what a combination has left of it."""

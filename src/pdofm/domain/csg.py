@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -66,6 +67,10 @@ class _Combination(Domain):
                 f"{self!r} is {self.size:.3g} wide but farther than {self.size / 1e-6:.3g} from the origin; "
                 "expected coordinates that resolve 1e-8 of its size. Move it closer to the origin."
             )
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"first": self.first, "second": self.second}
 
     @abstractmethod
     def _bounds(self) -> tuple[Vector, Vector]:

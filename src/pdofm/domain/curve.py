@@ -72,6 +72,10 @@ class Ellipse(Smooth):
         modes = np.array([(self.a - self.b) / 2 * turn, complex(*self.center), (self.a + self.b) / 2 * turn])
         self._set_loops((Loop(modes, "The ellipse"),))
 
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"center": self.center.tolist(), "a": self.a, "b": self.b, "angle": self.angle}
+
     def _names(self) -> tuple[str, ...]:
         return ("ellipse",)
 
@@ -90,11 +94,24 @@ class Curve(Smooth):
         curve: a function from s in [0, 1] to a point `(2,)`, periodic and smooth, written with `jax.numpy`; or points
             `(n, 2)` in their order along the curve, about evenly spaced, through which the smoothest trigonometric
             curve is drawn.
+        modes: instead of a curve, its Fourier coefficients, pairs `(2 m + 1, 2)` of real and imaginary parts of
+            c₋ₘ … cₘ: the point at s is (Re z, Im z) with z = Σ cₖ exp(2πiks).
     """
 
-    def __init__(self, curve: Callable[[Any], Any] | Numbers):
-        modes = modes_of_function(_sampled(curve)) if callable(curve) else modes_of_points(_points(curve))
-        self._set_loops((Loop(modes, "The curve"),))
+    def __init__(self, curve: Callable[[Any], Any] | Numbers | None = None, *, modes: Numbers | None = None):
+        if (curve is None) == (modes is None):
+            raise DomainError("A curve is given by a function or by points, or by modes=; expected one of them.")
+        if modes is not None:
+            found = _points(modes) @ np.array([1, 1j])
+            if len(found) % 2 == 0:
+                raise DomainError(f"A curve has {len(found)} modes; expected an odd number, c₋ₘ … cₘ.")
+        else:
+            found = modes_of_function(_sampled(curve)) if callable(curve) else modes_of_points(_open(_points(curve)))
+        self._set_loops((Loop(found, "The curve"),))
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"modes": [[mode.real, mode.imag] for mode in self.modes.tolist()]}
 
     def _names(self) -> tuple[str, ...]:
         return ("curve",)
@@ -167,8 +184,11 @@ def _points(points: Numbers) -> Points:
         raise DomainError("The points of a curve are not numbers; expected shape (n, 2).") from error
     if found.ndim != 2 or found.shape[1] != 2 or not np.isfinite(found).all():
         raise DomainError(f"The points of a curve have shape {found.shape}; expected (n, 2), all finite.")
-    if len(found) > 1 and (found[0] == found[-1]).all():
-        found = found[:-1]
     if len(found) < 3:
         raise DomainError(f"A curve through {len(found)} points encloses nothing; expected at least 3.")
     return found
+
+
+def _open(points: Points) -> Points:
+    """The points without the last one if it repeats the first."""
+    return points[:-1] if len(points) > 3 and (points[0] == points[-1]).all() else points

@@ -1,6 +1,7 @@
 """Space-time cylinders: a domain in space times an interval of time."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,10 @@ class SpaceTime(Domain):
     @property
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return self.space.vanishing
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"space": self.space, "T": [self.t0, self.t1]}
 
     def _measure(self) -> float:
         return self.space.measure * (self.t1 - self.t0)

@@ -232,6 +232,12 @@ class Solution(Expansion):
 
         write_vtk(self, path, **options)
 
+    def __reduce__(self) -> Any:
+        """Pickled as in a file: without the equation, which is code."""
+        from pdofm.solving.files import content, from_content
+
+        return from_content, (content(self),)
+
     def __repr__(self) -> str:
         stats = self.stats
         components = f" x {stats.components} components" if stats.components > 1 else ""
