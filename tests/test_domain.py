@@ -11,7 +11,24 @@ import numpy as np
 import pytest
 from scipy.special import ellipe
 
-from pdofm.domain import Annulus, Ball, Box, Curve, Disk, Domain, Ellipse, Interval, Polygon, Shell, SpaceTime
+from pdofm.domain import (
+    Annulus,
+    Ball,
+    Box,
+    Cone,
+    Curve,
+    Cylinder,
+    Disk,
+    Domain,
+    Ellipse,
+    Extrusion,
+    Interval,
+    Polygon,
+    Revolution,
+    Shell,
+    SpaceTime,
+    Torus,
+)
 from pdofm.domain.files import describe, restored
 from pdofm.errors import DomainError, PdofmError, UnknownNameError
 from pdofm.numerics.sampling import SAMPLINGS
@@ -83,6 +100,34 @@ CASES = {
     ),
     "half-ellipse": Case(lambda: Ellipse([0, 0], 1.5, 0.5) & Box([-2, 0], [2, 2]), 0.375 * PI, ELLIPSE / 2 + 3),
     "square-with-elliptic-hole": Case(lambda: SQUARE - Ellipse([0, 0], 0.75, 0.25), 4 - 3 * PI / 16, 8 + ELLIPSE / 2),
+    "cylinder": Case(lambda: Cylinder([1, 0, 0], [1, 2, 0], 0.5), PI / 2, 2.5 * PI),
+    "oblique-cylinder": Case(lambda: Cylinder([0, 0, 1], [1, 2, 3], 0.5), 0.75 * PI, 3.5 * PI),
+    "cone": Case(lambda: Cone([0, 0, 0], [0, 0, 2], 1), 2 * PI / 3, PI * (1 + math.sqrt(5))),
+    "truncated-cone": Case(lambda: Cone([0, 0, 0], [2, 0, 0], 1, 0.5), 7 * PI / 6, PI * (1.25 + 1.5 * math.sqrt(4.25))),
+    "torus": Case(lambda: Torus([0, 0, 1], 1, 0.4), 0.32 * PI**2, 1.6 * PI**2),
+    "oblique-torus": Case(lambda: Torus([1, 0, 0], 1, 0.4, axis=[1, 1, 0]), 0.32 * PI**2, 1.6 * PI**2),
+    "extruded-l-shape": Case(lambda: Extrusion(SQUARE - Box([0, 0], [1, 1]), (1, 3)), 6, 22),
+    "extruded-ellipse": Case(lambda: Extrusion(Ellipse([0, 0], 1.5, 0.5), 2), 1.5 * PI, 1.5 * PI + 2 * ELLIPSE),
+    "ball-by-revolution": Case(lambda: Revolution(Disk([0, 1], 2)), 32 * PI / 3, 16 * PI),
+    "ring-by-revolution": Case(lambda: Revolution(Box([1, 0], [2, 1])), 3 * PI, 12 * PI),
+    "pipe-by-revolution": Case(lambda: Revolution(Box([0, 0], [2, 1])), 4 * PI, 12 * PI),
+    "cube-with-a-drilled-hole": Case(
+        lambda: Box([-1, -1, -1], [1, 1, 1]) - Cylinder([0, 0, -2], [0, 0, 2], 0.5),
+        8 - PI / 2,
+        24 - PI / 2 + 2 * PI,
+        accuracy=1e-3,
+    ),
+    "moved-disk": Case(lambda: Disk().scaled(2).translated([1, 2]), 4 * PI, 4 * PI),
+    "turned-box": Case(lambda: Box([0, 0], [1, 2]).rotated(0.4), 2, 6),
+    "turned-l-shape": Case(lambda: (SQUARE - Box([0, 0], [1, 1])).rotated(0.3, about=[1, 1]).scaled(0.5), 0.75, 4),
+    "turned-flower": Case(lambda: Curve(flower).rotated(0.3).scaled(3, about=[1, 0]), 9.18 * PI, 3 * flower_length()),
+    "turned-polygon": Case(lambda: Polygon(TRIANGLE).rotated(1).translated([5, 0]), 1, 3 + math.sqrt(5)),
+    "turned-ellipse-by-method": Case(lambda: Ellipse([1, 0], 0.5, 1.5).rotated(0.7), 0.75 * PI, ELLIPSE),
+    "turned-cube": Case(lambda: Box([0] * 3, [1, 2, 3]).rotated(0.5, axis=[1, 2, 2]).scaled(2), 48, 88),
+    "turned-torus": Case(
+        lambda: Torus([1, 0, 0], 1, 0.4).rotated(0.5, axis=[1, 0, 0]).rotated(0.4), 0.32 * PI**2, 1.6 * PI**2
+    ),
+    "moved-interval": Case(lambda: Interval(0, 1).scaled(3).translated([2]), 3, 2),
     "two-intervals": Case(lambda: Interval(0, 1) | Interval(2, 3), 2, 4),
     "touching-intervals": Case(lambda: Interval(0, 1) | Interval(1, 3), 3, 2),
     "interval-minus-middle": Case(lambda: Interval(0, 3) - Interval(1, 2), 2, 4),
@@ -480,6 +525,17 @@ ERRORS = {
     ),
     "curve of one number": (lambda: Curve(lambda s: (s, s, s)), "expected 2 coordinates"),
     "curve through two points": (lambda: Curve([[0, 0], [1, 0]]), "A curve through 2 points encloses nothing"),
+    "flat cylinder": (lambda: Cylinder([1, 1, 1], [1, 1, 1]), "starts and ends at .1, 1, 1.; expected two different"),
+    "inverted cone": (lambda: Cone(end_radius=-1), "end radius of Cone is -1; expected 0 or a positive number"),
+    "thick torus": (lambda: Torus(radius=1, tube=1), "expected tube < radius"),
+    "extruded cube": (lambda: Extrusion(Ball(), 1), "Extrusion was given Ball.*expected a domain in the plane"),
+    "flat extrusion": (lambda: Extrusion(Disk(), 0), "expected a positive number or a pair z0 < z1"),
+    "lopsided profile": (lambda: Revolution(Disk([0.5, 0])), "crosses the axis but is not symmetric"),
+    "half a disk": (lambda: Revolution(Disk() & Box([0, -2], [2, 2])), "touches the axis; expected it together with"),
+    "turned interval": (lambda: Interval(0, 1).rotated(1), "a rotation needs a plane, or three dimensions"),
+    "moved evolution": (lambda: SpaceTime(Disk(), 1).translated([1, 1, 0]), "includes time; move its space first"),
+    "shrunk to nothing": (lambda: Disk().scaled(0), "factor is 0; expected a positive number"),
+    "no axis": (lambda: Ball().rotated(1, axis=[0, 0, 0]), "axis has length 0"),
     "bow tie": (lambda: Polygon([[0, 0], [1, 1], [1, 0], [0, 1]]), "not valid: Self-intersection"),
     "two vertices": (lambda: Polygon([[0, 0], [1, 1]]), "has 2 distinct vertices; expected at least 3"),
     "closed segment": (lambda: Polygon([[0, 0], [1, 1], [0, 0]]), "has 2 distinct vertices"),

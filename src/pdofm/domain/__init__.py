@@ -6,8 +6,10 @@ from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.curve import Curve, Ellipse
+from pdofm.domain.moved import Moved
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
+from pdofm.domain.solid import Cone, Cylinder, Extrusion, Revolution, Torus
 from pdofm.domain.spacetime import SpaceTime
 from pdofm.domain.trim import trim
 
@@ -15,19 +17,25 @@ __all__ = [
     "Annulus",
     "Ball",
     "Box",
+    "Cone",
     "Curve",
+    "Cylinder",
     "Difference",
     "Disk",
     "Domain",
     "Ellipse",
+    "Extrusion",
     "Intersection",
     "Interval",
+    "Moved",
     "Part",
     "Piece",
     "PlaneCorner",
     "Polygon",
+    "Revolution",
     "Shell",
     "SpaceTime",
+    "Torus",
     "Union",
     "corners",
     "outline",

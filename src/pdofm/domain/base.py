@@ -175,6 +175,25 @@ class Domain(ABC):
         """The images of unit points under a map of constant density whose image covers the domain."""
         return between(self.lower, self.upper, u)
 
+    def translated(self, by: Numbers) -> "Domain":
+        """The domain moved by a vector."""
+        from pdofm.domain.moved import translated
+
+        return translated(self, by)
+
+    def rotated(self, angle: float | int, *, about: Numbers | None = None, axis: Numbers | None = None) -> "Domain":
+        """The domain turned by an angle in radians, counterclockwise, around the point `about` (by default the origin);
+        in three dimensions around a line through it in the direction `axis` (by default the third axis)."""
+        from pdofm.domain.moved import rotated
+
+        return rotated(self, angle, about, axis)
+
+    def scaled(self, factor: float | int, *, about: Numbers | None = None) -> "Domain":
+        """The domain enlarged by a factor; the point `about` (by default the origin) stays where it is."""
+        from pdofm.domain.moved import scaled
+
+        return scaled(self, factor, about)
+
     def __sub__(self, other: "Domain") -> "Domain":
         from pdofm.domain.csg import Difference
 

@@ -13,6 +13,7 @@ from pdofm.domain.boundary import Piece
 from pdofm.domain.trim import trim
 from pdofm.domain.vectors import between
 from pdofm.errors import DomainError
+from pdofm.numerics.quantiles import composite_gauss
 from pdofm.numerics.sampling import UnitPoints, unit_points
 
 _COINCIDENT = 1e-13
@@ -25,11 +26,6 @@ errors, far below any detail."""
 _EMPTY_POINTS, _MEASURE_POINTS = 2**14, 2**16
 """Sobol' points of the bounding box that decide whether a combination is empty, and that measure its volume in three or
 more dimensions, to about 1e-4."""
-
-
-_MEASURE_PANELS, _PANEL_NODES = 64, 16
-"""Panels of a curve, and Gauss points in each, that measure areas: 1024 points integrate up to rounding along lines,
-circles and all but the most intricate smooth curves."""
 
 
 class _Combination(Domain):
@@ -101,7 +97,7 @@ class _Combination(Domain):
         if self.dim > 2:
             return float(np.mean(self._inside(_MEASURE_POINTS)) * np.prod(self.upper - self.lower))
         # div(x - center) = dim, so the measure is the integral of (x - center)·n / dim over the boundary.
-        nodes, weights = _panel_gauss()
+        nodes, weights = composite_gauss()
         center = 0.5 * (self.lower + self.upper)
         total = 0.0
         for piece in self.pieces:
@@ -189,13 +185,6 @@ class Difference(_Combination):
             self._cut(self.first.pieces, self.second, lambda inner, outer: ~inner),
             self._cut(flipped, self.first, lambda inner, outer: inner & outer),
         )
-
-
-def _panel_gauss() -> tuple[Vector, Vector]:
-    """Nodes and weights of a composite Gauss rule on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
-    at = (np.arange(_MEASURE_PANELS)[:, None] + 0.5 + 0.5 * nodes) / _MEASURE_PANELS
-    return at.ravel(), np.tile(0.5 * weights / _MEASURE_PANELS, _MEASURE_PANELS)
 
 
 def _flipped(piece: Piece) -> Piece:

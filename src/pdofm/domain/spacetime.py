@@ -62,7 +62,7 @@ class SpaceTime(Domain):
         if self.space.is_box:
             piece = Piece(name, measure, ends, _slice_chart(self, time))
         else:
-            piece = _Slice(
+            piece = Slice(
                 name, measure, ends, _slice_chart(self, time), _in_space(_inside(self.space)), space=self.space
             )
         return Part((piece,), has_time=True)
@@ -94,7 +94,7 @@ class SpaceTime(Domain):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Slice(Piece):
+class Slice(Piece):
     """The space at one time, for a space that is not a box: its points cluster like those of the space."""
 
     space: Domain

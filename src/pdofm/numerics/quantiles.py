@@ -23,6 +23,18 @@ STEPS = 100
 bisection."""
 
 
+PANELS = 64
+"""Panels of the composite Gauss rule: with `NODES` points in each, 1024 in all, it integrates up to rounding along
+lines, circles and all but the most intricate smooth curves."""
+
+
+def composite_gauss() -> tuple[Vector, Vector]:
+    """Nodes and weights of a composite Gauss rule on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    at = (np.arange(PANELS)[:, None] + 0.5 + 0.5 * nodes) / PANELS
+    return at.ravel(), np.tile(0.5 * weights / PANELS, PANELS)
+
+
 class Quantiles:
     """The inverse of the cumulative integral of a density on [0, 1], accurate to rounding.
 

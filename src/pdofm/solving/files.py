@@ -25,7 +25,7 @@ FORMAT = "pdofm-solution-1"
 number."""
 
 
-def save(path: str | PathLike, what: Features | Solution) -> None:
+def save(path: Any, what: Any) -> None:
     """Write features or a solution to a safetensors file, from which `load` restores them bit by bit.
 
     Equal objects give equal files. The equation of a solution is not saved, because it is code.
