@@ -22,7 +22,9 @@ from pdofm.domain import (
     Domain,
     Ellipse,
     Extrusion,
+    Implicit,
     Interval,
+    Mesh,
     Polygon,
     Revolution,
     Shell,
@@ -45,6 +47,12 @@ def turned(center, side, angle) -> Polygon:
     corners = side / 2 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     return Polygon(np.asarray(center) + corners @ rotation.T)
+
+
+def cube_mesh() -> Mesh:
+    corners = [[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)]
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    return Mesh(vertices=corners, faces=[[q[0], q[i], q[i + 1]] for q in quads for i in (1, 2)])
 
 
 def flower(s):
@@ -128,6 +136,43 @@ CASES = {
         lambda: Torus([1, 0, 0], 1, 0.4).rotated(0.5, axis=[1, 0, 0]).rotated(0.4), 0.32 * PI**2, 1.6 * PI**2
     ),
     "moved-interval": Case(lambda: Interval(0, 1).scaled(3).translated([2]), 3, 2),
+    "implicit-ellipse": Case(
+        lambda: Implicit(lambda x: (x[0] / 1.5) ** 2 + (x[1] / 0.5) ** 2 - 1, [-2, -1], [2, 1]), 0.75 * PI, ELLIPSE
+    ),
+    "implicit-ring": Case(
+        lambda: Implicit(lambda x: (jnp.sum(x**2) - 1) * (jnp.sum(x**2) - 0.25), [-2, -2], [2, 2]), 0.75 * PI, 3 * PI
+    ),
+    "two-implicit-disks": Case(
+        lambda: Implicit(
+            lambda x: jnp.minimum((x[0] - 1) ** 2 + x[1] ** 2, (x[0] + 1) ** 2 + x[1] ** 2) - 0.25, [-2, -2], [2, 2]
+        ),
+        0.5 * PI,
+        2 * PI,
+    ),
+    "implicit-disk-minus-box": Case(
+        lambda: Implicit(lambda x: jnp.sum(x**2) - 1, [-2, -2], [2, 2]) - Box([-2, -2], [2, 0]), PI / 2, PI + 2
+    ),
+    "implicit-ball": Case(
+        lambda: Implicit(lambda x: jnp.sum((x - 1) ** 2) - 1, [-0.3] * 3, [2.3] * 3), 4 / 3 * PI, 4 * PI, accuracy=1e-6
+    ),
+    "implicit-torus": Case(
+        lambda: Implicit(lambda x: (jnp.hypot(x[0], x[1]) - 1) ** 2 + x[2] ** 2 - 0.16, [-2, -2, -1], [2, 2, 1]),
+        0.32 * PI**2,
+        1.6 * PI**2,
+        accuracy=1e-4,
+    ),
+    "mesh-of-a-cube": Case(cube_mesh, 1, 6),
+    "mesh-of-an-octahedron": Case(
+        lambda: Mesh(
+            vertices=[[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]],
+            faces=[[i, (i + 1) % 4, 4] for i in range(4)] + [[(i + 1) % 4, i, 5] for i in range(4)],
+        ),
+        4 / 3,
+        4 * math.sqrt(3),
+    ),
+    "mesh-minus-ball": Case(
+        lambda: cube_mesh() - Ball([0, 0, 0], 0.5), 1 - PI / 48, 6 - 3 * PI / 16 + PI / 8, accuracy=1e-3
+    ),
     "two-intervals": Case(lambda: Interval(0, 1) | Interval(2, 3), 2, 4),
     "touching-intervals": Case(lambda: Interval(0, 1) | Interval(1, 3), 3, 2),
     "interval-minus-middle": Case(lambda: Interval(0, 3) - Interval(1, 2), 2, 4),
@@ -536,6 +581,25 @@ ERRORS = {
     "moved evolution": (lambda: SpaceTime(Disk(), 1).translated([1, 1, 0]), "includes time; move its space first"),
     "shrunk to nothing": (lambda: Disk().scaled(0), "factor is 0; expected a positive number"),
     "no axis": (lambda: Ball().rotated(1, axis=[0, 0, 0]), "axis has length 0"),
+    "implicit nothing": (lambda: Implicit(lambda x: 1 + x[0] ** 2, [0, 0], [1, 1]), "nowhere negative on a grid"),
+    "implicit cut off": (
+        lambda: Implicit(lambda x: jnp.sum(x**2) - 1, [0, -2], [2, 2]),
+        "negative on a side of its box",
+    ),
+    "implicit corner": (
+        lambda: Implicit(lambda x: jnp.abs(x).max() - 1, [-2, -2], [2, 2]),
+        "not resolved|gradient other",
+    ),
+    "implicit vector": (lambda: Implicit(lambda x: x, [0, 0], [1, 1]), "expected one number at a point"),
+    "implicit numpy": (lambda: Implicit(lambda x: np.sin(x)[0], [0, 0], [1, 1]), "write it with jax.numpy"),
+    "implicit line": (lambda: Implicit(lambda x: x[0], [0], [1]), "expected lower < upper in 2 or 3 dimensions"),
+    "open mesh": (
+        lambda: Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], faces=[[0, 1, 2]]),
+        "not a closed surface: 3 of 3 edges",
+    ),
+    "mesh of nothing": (lambda: Mesh("nowhere.stl"), "There is no file 'nowhere.stl'"),
+    "mesh of both": (Mesh, "takes the path of a file, or vertices= and faces="),
+    "no such vertex": (lambda: Mesh(vertices=np.eye(3), faces=[[0, 1, 7]]), "names vertex 7; expected indices from 0"),
     "bow tie": (lambda: Polygon([[0, 0], [1, 1], [1, 0], [0, 1]]), "not valid: Self-intersection"),
     "two vertices": (lambda: Polygon([[0, 0], [1, 1]]), "has 2 distinct vertices; expected at least 3"),
     "closed segment": (lambda: Polygon([[0, 0], [1, 1], [0, 0]]), "has 2 distinct vertices"),

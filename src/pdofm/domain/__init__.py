@@ -6,6 +6,9 @@ from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.curve import Curve, Ellipse
+from pdofm.domain.implicit import Implicit
+from pdofm.domain.imported import read_geojson, read_svg
+from pdofm.domain.mesh import Mesh
 from pdofm.domain.moved import Moved
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
@@ -25,8 +28,10 @@ __all__ = [
     "Domain",
     "Ellipse",
     "Extrusion",
+    "Implicit",
     "Intersection",
     "Interval",
+    "Mesh",
     "Moved",
     "Part",
     "Piece",
@@ -39,5 +44,7 @@ __all__ = [
     "Union",
     "corners",
     "outline",
+    "read_geojson",
+    "read_svg",
     "trim",
 ]

@@ -89,12 +89,16 @@ class Domain(ABC):
         For combinations it is the minimum or maximum of signed distances: its sign is right, except that it is also 0
         on a face that two united domains share, and its absolute value is at most the distance.
         """
+        return self._level(self.checked(x))
+
+    def checked(self, x: Numbers) -> Points:
+        """Points as an array, if they have shape `(n, dim)`."""
         points = np.asarray(x, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise DomainError(
                 f"Points of shape {points.shape} given to {self!r}; expected (n, {self.dim}), one point per row."
             )
-        return self._level(points)
+        return points
 
     def contains(self, x: Numbers, tol: float | int = 0.0) -> Mask:
         """Whether points `(n, dim)` lie inside, `level > -tol`: strictly if tol = 0, boundary included if tol > 0."""

@@ -22,32 +22,43 @@ NEGLIGIBLE = 4e-16
 
 
 class Smooth(Domain):
-    """A plane domain bounded by smooth closed curves: the first is the outer one, the others bound holes."""
+    """The points of the plane that lie inside of an odd number of smooth closed curves, which do not touch."""
 
     loops: tuple[Loop, ...]
 
     def _set_loops(self, loops: tuple[Loop, ...]) -> None:
         self.loops = loops
-        lower, upper = loops[0].bounds
+        lower, upper = np.min([loop.bounds[0] for loop in loops], 0), np.max([loop.bounds[1] for loop in loops], 0)
         self.lower, self.upper = finite_vector(lower, "bounding box"), finite_vector(upper, "bounding box")
+
+    @cached_property
+    def bounds_holes(self) -> tuple[bool, ...]:
+        """Whether each curve bounds a hole: it lies inside of an odd number of others."""
+        starts = [loop.chart(1.0)(np.zeros((1, 1)))[0] for loop in self.loops]
+        inside = [
+            sum(other is not loop and other.level(start)[0] > 0 for other in self.loops)
+            for start, loop in zip(starts, self.loops, strict=True)
+        ]
+        return tuple(bool(count % 2) for count in inside)
 
     def _names(self) -> tuple[str, ...]:
         """A name for each loop."""
         raise NotImplementedError
 
     def _measure(self) -> float:
-        return self.loops[0].area - sum(loop.area for loop in self.loops[1:])
+        return sum(-loop.area if hole else loop.area for loop, hole in zip(self.loops, self.bounds_holes, strict=True))
 
     def _pieces(self) -> tuple[Piece, ...]:
         return tuple(
-            Piece(name, loop.length, (False,), loop.chart(1.0 if index == 0 else -1.0))
-            for index, (name, loop) in enumerate(zip(self._names(), self.loops, strict=True))
+            Piece(name, loop.length, (False,), loop.chart(-1.0 if hole else 1.0))
+            for name, loop, hole in zip(self._names(), self.loops, self.bounds_holes, strict=True)
         )
 
     def _level(self, x: Points) -> Vector:
         level = self.loops[0].level(x)
         for loop in self.loops[1:]:
-            level = np.minimum(level, -loop.level(x))
+            other = loop.level(x)
+            level = np.where((level > 0) == (other > 0), -1.0, 1.0) * np.minimum(np.abs(level), np.abs(other))
         return level
 
 
