@@ -2,6 +2,8 @@
 
 import pickle
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +24,9 @@ _CLUSTER_DEPTH = 0.01
 domain. It applies to domains that are not boxes: the smaller it is, the more candidates are rejected elsewhere."""
 
 
-def rebuilt(kind: "type[Domain]", arguments: dict[str, Any]) -> "Domain":
-    """A domain from the arguments of its constructor."""
-    return kind(**arguments)
+def rebuilt(kind: "type[Domain]", arguments: dict[str, Any], names: Mapping[str, str]) -> "Domain":
+    """A domain from the arguments of its constructor, and the names that were given to its parts."""
+    return kind(**arguments).with_names(names)
 
 
 class Domain(ABC):
@@ -65,7 +67,44 @@ class Domain(ABC):
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The smooth pieces of the boundary."""
-        return self._pieces()
+        given = self.given_names
+        pieces = self._pieces()
+        return tuple(
+            replace(piece, name=given[piece.name], is_named=True) if piece.name in given else piece for piece in pieces
+        )
+
+    @property
+    def given_names(self) -> dict[str, str]:
+        """The names that `named` gave to parts, by the names that they had before."""
+        return self.__dict__.get("_given_names", {})
+
+    def named(self, name: str | Mapping[str, str]) -> "Domain":
+        """The same domain with other names of its parts: one name for all of them, or a dictionary of new names.
+
+        Combinations keep given names as they are, so that parts of several domains can share one:
+        ``plate - Disk([0, 0], 1).named("holes") - Disk([3, 0], 1).named("holes")`` has a part "holes" of two circles.
+        """
+        known = self.boundary.names
+        names = dict.fromkeys(known, name) if isinstance(name, str) else dict(name)
+        for old, new in names.items():
+            if old not in known:
+                raise unknown_name("part", old, known)
+            if not isinstance(new, str) or not new:
+                raise DomainError(f"The name of the part {old!r} is {new!r}; expected a word.")
+        before = self.given_names
+        original = {piece.name: before.get(piece.name, piece.name) for piece in self._pieces()}
+        return self.with_names(
+            {old: names.get(now, now) for old, now in original.items() if now in names or old in before}
+        )
+
+    def with_names(self, given: Mapping[str, str]) -> "Domain":
+        """A copy whose parts have given names."""
+        if not given:
+            return self
+        copied = object.__new__(type(self))
+        copied.__dict__.update({name: value for name, value in self.__dict__.items() if name != "pieces"})
+        copied.__dict__["_given_names"] = dict(given)
+        return copied
 
     @property
     def is_box(self) -> bool:
@@ -139,7 +178,7 @@ class Domain(ABC):
             raise pickle.PicklingError(
                 f"{self!r} is given by a function and cannot be pickled. Send what it is made of, and build it there."
             )
-        return rebuilt, (type(self), self.arguments)
+        return rebuilt, (type(self), self.arguments, self.given_names)
 
     def face(self, axis: int, side: int) -> Part:
         """The face `x[axis] = lower` (side 0) or `upper` (side 1) of a box, or what a combination has left of it."""
@@ -178,6 +217,12 @@ class Domain(ABC):
     def candidates(self, u: UnitPoints) -> Points:
         """The images of unit points under a map of constant density whose image covers the domain."""
         return between(self.lower, self.upper, u)
+
+    def plot(self, path: Any = None, **options: Any) -> Any:
+        """A figure of the domain with the names of its parts, normals and points, saved to `path` if given."""
+        from pdofm.output.domains import plot_domain
+
+        return plot_domain(self, path, **options)
 
     def translated(self, by: Numbers) -> "Domain":
         """The domain moved by a vector."""

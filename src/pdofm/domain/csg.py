@@ -32,8 +32,9 @@ class _Combination(Domain):
     """A combination of two domains.
 
     Pieces keep their names; where both domains have a piece of the same name, that of `second` gets the suffix "#2" (or
-    "#3", …). `measure` is exact up to rounding in one and two dimensions, and accurate to about 1e-4 in more. A cut of
-    the boundary that is shorter than 1/65536 of the curve that it cuts is not seen.
+    "#3", …). Names that were given by `named` stay as they are. `measure` is exact up to rounding in one and two
+    dimensions, and accurate to about 1e-4 in more. A cut of the boundary that is shorter than 1/65536 of the curve that
+    it cuts is not seen.
     """
 
     symbol = ""
@@ -88,7 +89,9 @@ class _Combination(Domain):
         taken = {piece.name for piece in first}
         names: dict[str, str] = {}
         for piece in second:
-            if piece.name not in names:
+            if piece.is_named:
+                names[piece.name] = piece.name
+            elif piece.name not in names:
                 names[piece.name] = _free_name(piece.name, taken)
                 taken.add(names[piece.name])
         return (*first, *(replace(piece, name=names[piece.name]) for piece in second))

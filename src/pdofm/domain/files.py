@@ -24,7 +24,8 @@ def describe(domain: Domain) -> dict[str, Any]:
         name: describe(value) if isinstance(value, Domain) else {"value": value}
         for name, value in domain.arguments.items()
     }
-    return {"kind": type(domain).__name__, "arguments": tree}
+    names = {"names": domain.given_names} if domain.given_names else {}
+    return {"kind": type(domain).__name__, "arguments": tree, **names}
 
 
 def restored(tree: Any, depth: int = 0) -> Domain:
@@ -38,7 +39,8 @@ def restored(tree: Any, depth: int = 0) -> Domain:
         str(name): restored(value, depth + 1) if "kind" in value else _numbers(value["value"])
         for name, value in tree["arguments"].items()
     }
-    return kind(**arguments)
+    names = {str(old): str(new) for old, new in tree.get("names", {}).items()}
+    return kind(**arguments).with_names(names)
 
 
 def kinds() -> dict[str, type[Domain]]:

@@ -83,7 +83,7 @@ class Moved(Domain):
             return keep(self._back(points), normals @ self.rotation)
 
         measure = piece.measure * self.scale**piece.dim
-        return Piece(piece.name, measure, piece.ends, chart, None if keep is None else kept)
+        return Piece(piece.name, measure, piece.ends, chart, None if keep is None else kept, piece.is_named)
 
     def _level(self, x: Points) -> Vector:
         return self.scale * self.domain.level(self._back(x))
@@ -145,7 +145,13 @@ def rotated(domain: Domain, angle: float | int, about: Numbers | None, axis: Num
 
 
 def moved(domain: Domain, rotation: Rotation, scale: float, shift: Vector) -> Domain:
-    """A domain that is moved: one of the same kind where there is one, and a `Moved` otherwise."""
+    """A domain that is moved, with the names of its parts: one of the same kind where there is one, and a `Moved`
+    otherwise."""
+    found = _moved(domain, rotation, scale, shift)
+    return found if isinstance(found, Moved) else found.with_names(domain.given_names)
+
+
+def _moved(domain: Domain, rotation: Rotation, scale: float, shift: Vector) -> Domain:
     straight = np.array_equal(rotation, np.eye(domain.dim))
     if isinstance(domain, Union | Intersection | Difference):
         return type(domain)(moved(domain.first, rotation, scale, shift), moved(domain.second, rotation, scale, shift))

@@ -58,7 +58,8 @@ class Extrusion(Domain):
             height = between(self.z0, self.z1, u[:, 1:])
             return np.concatenate([points, height], axis=1), np.concatenate([normals, np.zeros_like(height)], axis=1)
 
-        return Piece(piece.name, piece.measure * (self.z1 - self.z0), (*piece.ends, True), chart)
+        measure = piece.measure * (self.z1 - self.z0)
+        return Piece(piece.name, measure, (*piece.ends, True), chart, is_named=piece.is_named)
 
     def _end(self, name: str) -> Piece:
         height, sign = (self.z0, -1.0) if name == "bottom" else (self.z1, 1.0)
@@ -136,7 +137,8 @@ class Revolution(Domain):
         ends = piece.ends[0] and not on_axis.all()  # a pole is no end of a surface
         name = self._renamed.get(piece.name, piece.name)
         measure = 2 * np.pi * piece.measure * quantiles.total
-        return Piece(name, float(measure), (bool(ends), False), _swept_chart(piece, quantiles))
+        chart = _swept_chart(piece, quantiles)
+        return Piece(name, float(measure), (bool(ends), False), chart, is_named=piece.is_named)
 
     def _level(self, x: Points) -> Vector:
         return self.profile.level(np.stack([np.hypot(x[:, 0], x[:, 1]), x[:, 2]], axis=1))

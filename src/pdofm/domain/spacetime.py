@@ -87,7 +87,7 @@ class SpaceTime(Domain):
             return np.concatenate([points, time], axis=1), np.concatenate([normals, np.zeros_like(time)], axis=1)
 
         measure = piece.measure * (self.t1 - self.t0)
-        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep))
+        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep), piece.is_named)
 
     def __repr__(self) -> str:
         return f"SpaceTime({self.space!r}, ({self.t0:.6g}, {self.t1:.6g}))"
