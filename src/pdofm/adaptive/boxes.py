@@ -1,8 +1,7 @@
 """Polynomials in boxes that are split, and raised in degree, where the solution needs it.
 
-Round after round the problem is solved in the patches of a tree of boxes. Where a patch is seen to be wrong its degree
-is raised if its coefficients fall so fast that this reaches the tolerance, and it is split otherwise, across the axes
-along which they fall slowly.
+Round after round the problem is solved in the patches of a tree of boxes. Where a patch is wrong its degree is raised,
+if its coefficients fall fast enough; otherwise it is split, across the axes along which they fall slowly.
 """
 
 import math
@@ -28,8 +27,8 @@ FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
 HIGHEST_DEGREE = {1: 24, 2: 20, 3: 9}
 HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
-"""Degrees of the first polynomials, by dimension, of the highest and, in boxes graded towards a singularity, of the
-lowest. The work in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
+"""Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
+in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -60,8 +59,7 @@ RESOLVED, CLEAR = 1e-2, 1e-3
 box at a corner are the corner's."""
 
 STEEP = 1.0
-"""Coefficients that fall by more than this, in the logarithm per degree, are those of a smooth function: its degree is
-raised even if that will not be enough."""
+"""Where coefficients fall by more than this, in the logarithm per degree, the degree is raised in any case."""
 
 LOOSE = 100.0
 """In a patch that is cut by the boundary, last coefficients so many times larger than the error belong to a polynomial
@@ -88,14 +86,16 @@ SAFETY = 3.0
 """The estimate is so many times what the last rounds suggest: it is meant to be too small in one case of ten."""
 
 LEAST_FACTOR = 1e-3
-"""The error is never taken to be a smaller part of the indicator than this."""
+"""The error is taken to be at least this part of the indicator."""
 
 FEW_STEPS, MOST_STEPS = 2, 12
-"""Steps of Newton's iteration in a round, as long as nothing is resolved and afterwards: converged or not, the first
-solutions only tell where to refine."""
+"""Steps of Newton's iteration in a round, as long as nothing is resolved (only to see where to refine) and later."""
 
 PATIENCE = 4
-"""Rounds in which the indicator may fail to fall to half, after which rounding is taken to be the limit."""
+"""Rounds in which the indicator may fail to halve before rounding is taken to be the limit."""
+
+WORK = {1: 1.0, 2: 1.5, 3: 2.0}
+"""The work of a round grows like the number of unknowns to this power, by dimension."""
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
@@ -120,7 +120,7 @@ def solve_in_boxes(
         tol: the relative L2 error that is required, apart from the closest surroundings (1 % of the domain) of
             re-entrant corners and of points where the kind of condition changes.
         max_unknowns: coefficients of all components together. A round that would need more is not begun.
-        max_seconds: no round is begun after this time.
+        max_seconds: no round is begun that is expected to end after this time.
         key: seed of the points at which residuals are looked at.
     """
     check_problem("solve_in_boxes", problem)
@@ -135,11 +135,12 @@ def solve_in_boxes(
         if reason:
             break
         rounds.refine(found)
-        unknowns = rounds.unknowns()
+        unknowns, last = rounds.unknowns(), found.coefficients.size
+        expected = attempts[-1].seconds * max(unknowns / last, 1.0) ** WORK[problem.domain.dim]
         if unknowns > max_unknowns:
             reason = f"the next round would need {unknowns} unknowns, more than max_unknowns = {max_unknowns}"
-        elif spent > max_seconds:
-            reason = f"{spent:.0f} seconds have passed, more than max_seconds = {max_seconds:g}"
+        elif spent + expected > max_seconds:
+            reason = f"the next round would end after {spent + expected:.0f} s, more than max_seconds = {max_seconds:g}"
     return rounds.solution(tuple(attempts), reason, time.perf_counter() - start)
 
 
@@ -340,8 +341,8 @@ class _Rounds:
         )
         remedy = "add a condition, such as a value at a point" if self.is_free else f"the rounds ended: {reason}"
         verdict = judge(evidence, remedy)
-        values = (self.problem, found.features, found.coefficients, estimate, verdict, stats)
-        return Solution(*values, space=f"polynomials in {len(found.indicator)} boxes", attempts=attempts)
+        space = f"polynomials in {len(found.indicator)} boxes"
+        return Solution(self.problem, found.features, found.coefficients, estimate, verdict, stats, space, attempts)
 
 
 def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:

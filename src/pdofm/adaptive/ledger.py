@@ -60,6 +60,10 @@ class Ledger:
         """The largest number of features that was tried of a space; 0 if it was not tried."""
         return max((attempt.features for attempt in self.attempts if attempt.space == space), default=0)
 
+    def estimates(self, space: str) -> list[float]:
+        """The estimated errors of all attempts in a space, in order."""
+        return [attempt.estimate for attempt in self.attempts if attempt.space == space]
+
     def note(
         self,
         space: str,

@@ -122,7 +122,10 @@ class Search:
         return found
 
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
-        """Keep the better one of a new solution and the best so far, and see whether it is confirmed."""
+        """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,
+        from which it differs by `change`, or by the best one."""
+        if self._best_values is not None:
+            change = float(np.fmin(change, distance(self._best_values, values)))
         self.reached = self._verdict(found, change).converged
         if self.reached or self.best is None or self._best_values is None or _rank(found) < _rank(self.best):
             self.best, self._best_values = found, values
@@ -162,9 +165,11 @@ class Search:
         *,
         until_resolved: bool = False,
         above: int = 0,
+        goes_on: Callable[[list[float], float], bool] = pays,
     ) -> Solution | None:
-        """Try ``make(size)`` with more and more features than `above`, as long as that pays; with `until_resolved` also
-        as long as nothing is resolved. Returns the last solution, if there is one."""
+        """Try ``make(size)`` with more and more features than `above`, as long as that pays by the estimates so far and
+        the tolerance; with `until_resolved` also as long as nothing is resolved. Returns the last solution, if there is
+        one."""
         estimates: list[float] = []
         size, found = above, None
         for most in sizes(self.problem.domain.dim, self.max_features):
@@ -178,7 +183,7 @@ class Search:
                 return found
             found = new
             estimates.append(found.error_estimate)
-            if not pays(estimates, self.tol) and (self.resolved or not until_resolved):
+            if not goes_on(estimates, self.tol) and (self.resolved or not until_resolved):
                 return found
         return found
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from pdofm._types import Points, Vector
 from pdofm.calculus.terms import Difference
-from pdofm.domain import Part, corners
+from pdofm.domain import Domain, Part, corners, round_holes
 from pdofm.domain.tree import BoxTree
+from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions
+from pdofm.features.edges import box_edges
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -33,6 +35,9 @@ length: the two sides of a slit end at points that nearly coincide."""
 
 LONGEST = 3.0
 """The first boxes are at most so many times longer than wide."""
+
+EXPONENTS = (4.0, 8.0)
+"""The highest exponent at corners in small and in large spaces."""
 
 Degrees = tuple[int, ...]
 
@@ -54,6 +59,19 @@ class SingularPoint:
         the last box, r^α, is seen from far away as r^2α."""
         power = 2 * self.exponent if self.is_strong else max(self.exponent, 1.0)
         return max(DEEPEST, (0.1 * tol) ** (1 / power))
+
+
+def singular_functions(domain: Domain, degree: int) -> list[Features]:
+    """The singular functions of the corners, edges and round holes of a domain: multipoles up to a degree around holes,
+    polynomials up to half of it along edges, and exponents up to a third of it at corners."""
+    found: list[Features] = []
+    if corners(domain):
+        found.append(CornerFunctions(domain, convex=True, highest=float(np.clip(degree / 3, *EXPONENTS))))
+    if box_edges(domain):
+        found.append(EdgeFunctions(domain, degree // 2))
+    if round_holes(domain):
+        found.append(HoleFunctions(domain, max(degree, 1)))
+    return found
 
 
 def singular_points(problem: Problem) -> list[SingularPoint]:

@@ -6,6 +6,7 @@ from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.curve import Curve, Ellipse
+from pdofm.domain.holes import RoundHole, round_holes
 from pdofm.domain.implicit import Implicit
 from pdofm.domain.imported import read_geojson, read_svg
 from pdofm.domain.mesh import Mesh
@@ -38,6 +39,7 @@ __all__ = [
     "PlaneCorner",
     "Polygon",
     "Revolution",
+    "RoundHole",
     "Shell",
     "SpaceTime",
     "Torus",
@@ -46,5 +48,6 @@ __all__ = [
     "outline",
     "read_geojson",
     "read_svg",
+    "round_holes",
     "trim",
 ]
