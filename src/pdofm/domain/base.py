@@ -102,8 +102,9 @@ class Domain(ABC):
         if not given:
             return self
         copied = object.__new__(type(self))
-        copied.__dict__.update({name: value for name, value in self.__dict__.items() if name != "pieces"})
-        copied.__dict__["_given_names"] = dict(given)
+        fields = {name: value for name, value in self.__dict__.items() if name not in ("pieces", "_given_names")}
+        for name, value in (fields | {"_given_names": dict(given)}).items():
+            object.__setattr__(copied, name, value)
         return copied
 
     @property

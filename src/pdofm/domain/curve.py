@@ -117,7 +117,8 @@ class Curve(Smooth):
             if len(found) % 2 == 0:
                 raise DomainError(f"A curve has {len(found)} modes; expected an odd number, c₋ₘ … cₘ.")
         else:
-            found = modes_of_function(_sampled(curve)) if callable(curve) else modes_of_points(_open(_points(curve)))
+            points: Any = curve
+            found = modes_of_function(_sampled(curve)) if callable(curve) else modes_of_points(_open(_points(points)))
         self._set_loops((Loop(found, "The curve"),))
 
     @property

@@ -152,10 +152,10 @@ def _nearest_on_taylor(z: Plane, jets: Jet) -> tuple[Vector, Vector]:
 def _newton_step(away: Plane, velocity: Plane, bend: Plane) -> Vector:
     """A step towards Re(away · conj(velocity)) = 0. Beyond the centre of curvature, where the second derivative of the
     distance is not positive, it is that of a straight line."""
-    slope, straight = (away * np.conj(velocity)).real, np.abs(velocity) ** 2
-    curved = straight + (away * np.conj(bend)).real
+    slope, straight = np.real(away * np.conj(velocity)), np.abs(velocity) ** 2
+    curved = straight + np.real(away * np.conj(bend))
     return -slope / np.where(curved > 0.1 * straight, curved, straight)
 
 
 def _plane(z: Plane) -> Float[np.ndarray, "n 2"]:
-    return np.stack([z.real, z.imag], axis=1)
+    return np.stack([np.real(z), np.imag(z)], axis=1)

@@ -170,9 +170,9 @@ def _moved(domain: Domain, rotation: Rotation, scale: float, shift: Vector) -> D
         return Interval(*(float(forth(end)[0]) for end in (domain.lower, domain.upper)))
     if type(domain) is Box and straight:
         return Box(forth(domain.lower), forth(domain.upper))
-    if type(domain) in (Disk, Ball):
+    if isinstance(domain, Disk | Ball):
         return type(domain)(forth(domain.center), scale * domain.outer)
-    if type(domain) in (Annulus, Shell):
+    if isinstance(domain, Annulus | Shell):
         return type(domain)(forth(domain.center), scale * domain.inner, scale * domain.outer)
     if type(domain) is Polygon:
         return Polygon(

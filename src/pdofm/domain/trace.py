@@ -68,7 +68,7 @@ def _smooth(function: LevelFunction, line: Points) -> Loop:
 
     def sampled(t: Vector) -> Points:
         z = _series(rough, t)
-        return function.projected(np.stack([z.real, z.imag], axis=1))
+        return function.projected(np.stack([np.real(z), np.imag(z)], axis=1))
 
     return Loop(modes_of_function(sampled), "The boundary of Implicit")
 

@@ -14,7 +14,7 @@ from pdofm.calculus.operators import dt, normal_derivative, partial
 from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Layout, LeftSide, Term, Where, joined
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
-from pdofm.problem.tabulated import tabulated
+from pdofm.problem.tabulated import shown, tabulated
 
 JUST_INSIDE = 1e-7
 """How far points of the boundary are moved along the inward normal to test whether the domain lies there, in sizes of
@@ -165,17 +165,8 @@ class BaseCondition(ABC):
     def __repr__(self) -> str:
         """The constructor with the arguments that differ from the defaults."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not f.default}  # type: ignore[arg-type]
-        shown = ", ".join(f"{name}={_shown(value)}" for name, value in given.items() if value is not None)
-        return f"{type(self).__name__}({shown})"
-
-
-def _shown(value: Any) -> str:
-    """A value for a `repr`: functions by name, points by number."""
-    if isinstance(value, Part) or not (callable(value) or np.ndim(value) > 0):
-        return repr(value)
-    if np.ndim(value) == 1:
-        return repr(value) if len(value) < 4 else f"<{len(value)} values>"
-    return getattr(value, "__name__", type(value).__name__) if callable(value) else f"<{len(value)} points>"
+        arguments = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+        return f"{type(self).__name__}({arguments})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,7 +240,7 @@ class Robin(BaseCondition):
             if not (callable(c) or (isinstance(c, int | float | np.number) and np.isfinite(c))):
                 raise ProblemError(
                     f"Condition {self.name!r}: alpha and beta must be numbers or functions of the point; got "
-                    f"{_shown(self.alpha)}, {_shown(self.beta)}."
+                    f"{shown(self.alpha)}, {shown(self.beta)}."
                 )
 
     def terms(self, problem: Context) -> list[Term]:

@@ -52,3 +52,15 @@ def tabulated(value: Any, on: Where, name: str, components: int) -> Any:
     if not np.isfinite(rows).all():
         raise ProblemError(f"Condition {name!r}: some values are infinite or NaN. Leave these points out.")
     return Tabulated(points, np.broadcast_to(rows, (len(points), components)))
+
+
+def shown(value: Any) -> str:
+    """A value for a `repr`: functions by name, points and many values by number."""
+    if isinstance(value, Part):
+        return repr(value)
+    if callable(value):
+        return getattr(value, "__name__", type(value).__name__)
+    entries = np.shape(value)
+    if len(entries) == 0 or (len(entries) == 1 and entries[0] < 4):
+        return repr(value)
+    return f"<{entries[0]} {'values' if len(entries) == 1 else 'points'}>"

@@ -15,6 +15,10 @@ class Arithmetic:
 
     problem: Problem
 
+    def __call__(self, *points: Any) -> Any:
+        """The values at points."""
+        raise NotImplementedError
+
     def __add__(self, other: Any) -> "Sum":
         return _sum(self, other, 1.0)
 

@@ -38,8 +38,8 @@ def save(path: Any, what: Any) -> None:
             f"save() writes features or a solution; got {type(what).__name__}. Of one of many solutions, save its "
             ".features, and its .coefficients with numpy.save."
         )
-    if isinstance(path, Solution):
-        raise FeaturesError("The path comes first: save(path, solution).")
+    if isinstance(path, Features | Solution):
+        raise FeaturesError("The path comes first: save(path, what).")
     features_io.save(path, what)
 
 
