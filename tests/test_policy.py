@@ -13,7 +13,7 @@ from pdofm.adaptive.search import Search
 from pdofm.discrete.collocate import collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
 from pdofm.features.boxes import BoxPolynomials
-from pdofm.solving.solution import Attempt
+from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Status, Verdict, judge
 
 

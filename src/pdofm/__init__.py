@@ -18,14 +18,25 @@ from pdofm.domain import (  # noqa: E402
     Annulus,
     Ball,
     Box,
+    Cone,
+    Curve,
+    Cylinder,
     Disk,
     Domain,
+    Ellipse,
+    Extrusion,
+    Implicit,
     Interval,
+    Mesh,
     Part,
     Polygon,
     Regions,
+    Revolution,
     Shell,
     SpaceTime,
+    Torus,
+    read_geojson,
+    read_svg,
 )
 from pdofm.features import (  # noqa: E402
     BoxPolynomials,
@@ -43,8 +54,6 @@ from pdofm.features import (  # noqa: E402
     RandomFeatures,
     StretchedPolynomials,
     TransNet,
-    load,
-    save,
 )
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
@@ -52,8 +61,10 @@ from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Per
 from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
+from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
-from pdofm.solving.solution import Errors, Solution, Solutions, Stats  # noqa: E402
+from pdofm.solving.solution import Solution, Solutions  # noqa: E402
+from pdofm.solving.stats import Errors, Stats  # noqa: E402
 from pdofm.solving.verdict import Status, Verdict  # noqa: E402
 from pdofm.training import losses  # noqa: E402
 from pdofm.training.pretraining import Trained, pretrain  # noqa: E402
@@ -70,21 +81,28 @@ __all__ = [
     "Chebyshev",
     "Concatenate",
     "Condition",
+    "Cone",
     "CornerFunctions",
+    "Curve",
+    "Cylinder",
     "Dirichlet",
     "Disk",
     "Domain",
     "EdgeFunctions",
+    "Ellipse",
     "Errors",
+    "Extrusion",
     "Features",
     "Fourier",
     "Functions",
     "HardDirichlet",
     "HoleFunctions",
+    "Implicit",
     "Initial",
     "Interface",
     "Interval",
     "Linear",
+    "Mesh",
     "NetworkFeatures",
     "Neumann",
     "Newton",
@@ -96,6 +114,7 @@ __all__ = [
     "Problem",
     "RandomFeatures",
     "Regions",
+    "Revolution",
     "Robin",
     "Search",
     "Shell",
@@ -106,6 +125,7 @@ __all__ = [
     "Stats",
     "Status",
     "StretchedPolynomials",
+    "Torus",
     "Trained",
     "TransNet",
     "Verdict",
@@ -126,6 +146,8 @@ __all__ = [
     "partial",
     "plot",
     "pretrain",
+    "read_geojson",
+    "read_svg",
     "save",
     "solve",
     "tune_scale",

@@ -21,7 +21,8 @@ from pdofm.discrete.materials import make_cover
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes
-from pdofm.solving.solution import Attempt, Residual, Solution, Stats
+from pdofm.solving.solution import Solution
+from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
@@ -56,15 +57,15 @@ INNOCENT = 3e-3
 """A patch whose last coefficients are below this fraction of its indicator suffers from its neighbours."""
 
 RESOLVED, CLEAR = 1e-2, 1e-3
-"""Below the first indicator the solution has digits everywhere; below the second one coefficients that fall slowly in a
-box at a corner are the corner's."""
+"""Indicators below which the solution has digits everywhere, and below which slow convergence in a box at a corner is
+the corner's."""
 
 STEEP = 1.0
 """Where coefficients fall by more than this, in the logarithm per degree, the degree is raised in any case."""
 
 LOOSE = 100.0
-"""In a patch that is cut by the boundary, last coefficients so many times larger than the error belong to a polynomial
-that is large outside of the domain, towards a singularity there: splitting helps, a higher degree does not."""
+"""In a cut patch, last coefficients so many times larger than the error belong to a polynomial that is large outside of
+the domain, towards a singularity there: splitting helps."""
 
 HALVING = math.log(3 + 8**0.5)
 """Slope of the coefficients, in the logarithm per degree, of a function that is singular at a distance of one box: it
@@ -76,7 +77,7 @@ this: that of a derivative, such as a pressure, may be negative."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
-and of the L2 norm. So it counts about as much at a corner, where it is largest in tiny patches, as elsewhere."""
+and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -321,19 +322,7 @@ class _Rounds:
         """The best round as a solution."""
         assert self.best is not None
         estimate, found = (1.0, self.last) if self.is_free and self.last is not None else self.best
-        missing = found.system.columns - found.system.rank
-        stats = Stats(
-            rows=found.rows,
-            features=found.features.size,
-            components=self.problem.layout.components,
-            rank=found.coefficients.size - missing,
-            condition=found.system.condition,
-            residuals={name: Residual(*each) for name, each in found.residuals.items()},
-            held_out_residual=float(np.sqrt(np.mean(found.indicator**2))),
-            seconds={"rounds": seconds},
-            steps=found.steps,
-            undetermined=float(self.is_free),
-        )
+        stats = found.stats({"rounds": seconds}, undetermined=float(self.is_free))
         ended = Verdict(Status.CONVERGED if np.isfinite(found.left) else Status.DIVERGED, reason)
         free = float(self.is_free)
         evidence = Evidence(

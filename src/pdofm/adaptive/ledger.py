@@ -4,7 +4,7 @@ import math
 import time
 
 from pdofm.errors import SolveError
-from pdofm.solving.solution import Attempt
+from pdofm.solving.stats import Attempt
 
 MOST_FEATURES = 2000
 """Default budget of features per component of one dense factorisation, which takes seconds."""

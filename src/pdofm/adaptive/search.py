@@ -188,15 +188,25 @@ class Search:
         return found
 
     def run(self, policy: "Policy") -> Solution:
-        """Let a policy search, and say how it ended."""
-        policy(self)
+        """Let a policy search, and say how it ended. Ctrl-C ends it with the best solution so far, if there is one."""
+        interrupted = False
+        try:
+            policy(self)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            interrupted = True
         best = self.best
         if best is None:
             raise SolveError(
                 "The policy has tried no space, or none within the budget. Let it call search.attempt(...), or raise "
                 "max_features."
             )
-        return replace(best, verdict=self._ending(best), attempts=tuple(self.ledger.attempts))
+        ending = self._ending(best)
+        if interrupted and not self.reached:
+            message = f"the search was interrupted; {ending.message}"
+            ending = replace(ending, status=Status.INTERRUPTED, message=message)
+        return replace(best, verdict=ending, attempts=tuple(self.ledger.attempts))
 
     def _ending(self, best: Solution) -> Verdict:
         """The verdict on the best solution, with what the search has to say about it."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class SpaceTime(Domain):
     def materials(self) -> Regions | None:  # type: ignore[override]
         return None if self.space.materials is None else RegionsInTime(self, self.space.materials)
 
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"space": self.space, "T": [self.t0, self.t1]}
+
     def _measure(self) -> float:
         return self.space.measure * (self.t1 - self.t0)
 
@@ -68,7 +73,7 @@ class SpaceTime(Domain):
         if self.space.is_box:
             piece = Piece(name, measure, ends, _slice_chart(self, time))
         else:
-            piece = _Slice(
+            piece = Slice(
                 name, measure, ends, _slice_chart(self, time), _in_space(_inside(self.space)), space=self.space
             )
         return Part((piece,), has_time=True)
@@ -95,7 +100,7 @@ class SpaceTime(Domain):
             return np.concatenate([points, time], axis=1), np.concatenate([normals, np.zeros_like(time)], axis=1)
 
         measure = piece.measure * (self.t1 - self.t0)
-        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep))
+        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep), piece.is_named)
 
     def __repr__(self) -> str:
         return f"SpaceTime({self.space!r}, ({self.t0:.6g}, {self.t1:.6g}))"
@@ -125,7 +130,7 @@ class RegionsInTime(Regions):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Slice(Piece):
+class Slice(Piece):
     """The space at one time, for a space that is not a box: its points cluster like those of the space."""
 
     space: Domain

@@ -13,7 +13,7 @@ from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
-    *("space", "search", "gradient", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
+    *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
 }
 
 CLOSED = 1e-9

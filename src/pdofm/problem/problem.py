@@ -17,7 +17,7 @@ from pdofm.calculus.symbol import Symbol, symbol_of
 from pdofm.calculus.terms import Fields, Layout, Term, distinct, joined
 from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
-from pdofm.problem import checks
+from pdofm.problem import checks, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
 from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
@@ -122,13 +122,20 @@ class Problem:
         return (self.conditions,) if isinstance(self.conditions, BaseCondition) else tuple(self.conditions)
 
     def replace(self, **changes: Any) -> "Problem":
-        """A copy with other fields, for instance another `domain`, `source` or other `conditions`."""
+        """A copy with other fields, for instance another `domain`, `source` or other `conditions`.
+
+        If the exact solution does not solve the new problem, the copy has none; data that came from it stay.
+        """
         if changes.keys() == {"name"}:
             # Nothing that was checked or derived depends on the name, so all of it is copied.
             named = copy.copy(self)
             object.__setattr__(named, "name", changes["name"])
             return named
-        return dataclasses.replace(self, **changes)
+        changed = changes.keys() & {"operator", "source", "conditions"}
+        replaced = dataclasses.replace(self, **changes)
+        if not changed or self.exact is None or "exact" in changes or replacing.still_exact(replaced, changed):
+            return replaced
+        return dataclasses.replace(replaced, **replacing.with_own_data(replaced, self, changed))
 
     @cached_property
     def layout(self) -> Layout:
@@ -145,13 +152,17 @@ class Problem:
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The equation and the conditions as terms of the least-squares problem, with distinct names."""
-        terms, regions = list(self.equations), self.regions
-        covered = () if regions is None else covered_pairs(self.stated, regions)
-        context = Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders, covered)
+        terms, regions, context = list(self.equations), self.regions, self.context
         for condition in self.stated:
             stated = condition.terms(context)
             terms += stated if regions is None else [t for each in stated for t in split(each, condition, regions)]
         return tuple(distinct(terms))
+
+    @property
+    def context(self) -> Context:
+        """What conditions can learn about the problem."""
+        covered = () if self.regions is None else covered_pairs(self.stated, self.regions)
+        return Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders, covered)
 
     @property
     def regions(self) -> Regions | None:

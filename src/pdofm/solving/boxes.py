@@ -22,6 +22,7 @@ from pdofm.discrete.skeleton import Placed
 from pdofm.features.boxes import BoxPolynomials
 from pdofm.numerics.blocks import BlockQR
 from pdofm.problem.problem import Problem
+from pdofm.solving.stats import Residual, Stats
 
 FRESH = {1: 16, 2: 40, 3: 80}
 """Points in each patch at which the residual is looked at, by dimension."""
@@ -74,6 +75,22 @@ class BoxFit:
     @property
     def iterate(self) -> Iterate:
         return self.features, self.coefficients
+
+    def stats(self, seconds: dict[str, float], undetermined: float) -> Stats:
+        """The statistics of the solve."""
+        missing = self.system.columns - self.system.rank
+        return Stats(
+            rows=self.rows,
+            features=self.features.size,
+            components=self.coefficients.shape[1],
+            rank=self.coefficients.size - missing,
+            condition=self.system.condition,
+            residuals={name: Residual(*each) for name, each in self.residuals.items()},
+            held_out_residual=float(np.sqrt(np.mean(self.indicator**2))),
+            seconds=seconds,
+            steps=self.steps,
+            undetermined=undetermined,
+        )
 
 
 def is_linear(problem: Problem) -> bool:

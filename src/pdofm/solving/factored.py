@@ -52,7 +52,7 @@ WATCHED = 32
 
 @dataclass(frozen=True)
 class FactorStats:
-    """What was factored: see `pdofm.solving.solution.Stats` for the meaning of the numbers."""
+    """What was factored: see `pdofm.solving.stats.Stats` for the meaning of the numbers."""
 
     rows: int
     features: int
