@@ -60,5 +60,5 @@ class BandLU:
     def solve(self, right: Shaped[np.ndarray, " n"]) -> Shaped[np.ndarray, " n"]:
         """The solution for one right-hand side."""
         pattern = self._pattern
-        ordered = (right if self._is_complex else right.real)[pattern.order] * self._scale
+        ordered = (right if self._is_complex else np.real(right))[pattern.order] * self._scale
         return self._solve(self._lu, pattern.below, pattern.above, ordered, self._pivots)[0]

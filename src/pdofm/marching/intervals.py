@@ -217,7 +217,7 @@ class Intervals:
         found = []
         for rate in rates.tolist():
             own = rate.real if rate.imag == 0 else rate
-            total = sum(own**power * entries for power, entries in enumerate(linear.powers))
+            total = sum((own**power * entries for power, entries in enumerate(linear.powers)), np.zeros(()))
             found.append(self._pattern.factor(total))
         return BandFactors(tuple(found), self._columns.reshape(-1))
 
@@ -230,16 +230,19 @@ class Intervals:
         for test in self._tests:
             numbers = start + np.arange(count * len(test)).reshape(count, len(test), 1, 1)
             each = np.broadcast_arrays(numbers, columns_of[:, None])
-            rows.append(each[0].reshape(-1)), columns.append(each[1].reshape(-1))
+            rows.append(each[0].reshape(-1))
+            columns.append(each[1].reshape(-1))
             start += count * len(test)
         seams = self._seams.tocoo()
-        rows.append(start + seams.row), columns.append(columns_of.reshape(-1)[seams.col])
+        rows.append(start + seams.row)
+        columns.append(columns_of.reshape(-1)[seams.col])
         start += seams.shape[0]
         for at, _, sides in self._ends:
             numbers = start + np.arange(len(sides) * at.entries).reshape(len(sides), at.entries, 1, 1)
             box = np.where(sides == 0, 0, count - 1)
             each = np.broadcast_arrays(numbers, columns_of[box][:, None])
-            rows.append(each[0].reshape(-1)), columns.append(each[1].reshape(-1))
+            rows.append(each[0].reshape(-1))
+            columns.append(each[1].reshape(-1))
             start += len(sides) * at.entries
         return BandPattern(np.concatenate(rows), np.concatenate(columns), self.size)
 
@@ -285,9 +288,13 @@ class Intervals:
         boxes = tuple(zip(description[::2], description[1::2], strict=True))
         return Intervals(self.statement, self.degree, boxes)
 
-    @cached_property
+    @property
     def features(self) -> BoxPolynomials:
         """The space of these polynomials."""
+        return self._features
+
+    @cached_property
+    def _features(self) -> BoxPolynomials:
         space = self.statement.domain.space
         tree, leaf = BoxTree(space.lower, space.upper), {(0, 0): 0}
         for level, number in self.boxes:

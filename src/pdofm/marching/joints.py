@@ -74,7 +74,8 @@ class Joints:
                     block = np.einsum("nkc,nq->nkcq", G[:, :, a], each.tables[index[:-1]])
                     numbers = start + np.arange(n * k).reshape(n, k, 1, 1)
                     where = np.broadcast_arrays(numbers, position[each.patch][:, None])
-                    rows.append(where[0].reshape(-1)), columns.append(where[1].reshape(-1))
+                    rows.append(where[0].reshape(-1))
+                    columns.append(where[1].reshape(-1))
                     entries.append(block.reshape(-1))
             start += n * k
         if not rows:

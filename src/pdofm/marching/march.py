@@ -24,7 +24,7 @@ from pdofm.marching.tiles import Tiles
 from pdofm.marching.waves import Waves
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
-from pdofm.solving.solution import Stats
+from pdofm.solving.stats import Stats
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 
 FIRST_RUN = 50.0

@@ -39,8 +39,8 @@ class Radau:
         self.eigenvalues: Complex[np.ndarray, " p"]
         self.eigenvalues, self.basis = np.linalg.eig(self.slope)
         self.inverse: Complex[np.ndarray, "p p"] = np.linalg.inv(self.basis)
-        self.picked: Int[np.ndarray, " k"] = np.flatnonzero(self.eigenvalues.imag >= 0)
-        pairs = np.where(self.eigenvalues[self.picked].imag > 0, 2.0, 1.0)
+        self.picked: Int[np.ndarray, " k"] = np.flatnonzero(np.imag(self.eigenvalues) >= 0)
+        pairs = np.where(np.imag(self.eigenvalues[self.picked]) > 0, 2.0, 1.0)
         self.weighted: Complex[np.ndarray, "p k"] = self.basis[:, self.picked] * pairs
         lower = np.linalg.inv(chebyshev(2 * self.nodes - 1, stages - 1)[0])
         self.back: Vector = chebyshev(np.array([-1.0]), stages - 1)[0][0] @ lower

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Complex, Shaped
-from scipy.sparse import block_array, csc_array, dia_array
+from scipy.sparse import block_array, csc_array, diags_array
 from scipy.sparse.linalg import SuperLU, splu
 
 from pdofm.errors import SolveError
@@ -23,8 +23,8 @@ class Saddle:
         n, k = square.shape[0], conditions.shape[0]
         # Equations are scaled to one size, together with the multipliers in them.
         self._scale = 1 / np.maximum(abs(square).max(axis=1).toarray().reshape(-1), 1e-300)
-        scale = dia_array((self._scale[None], [0]), shape=(n, n))
-        loose = dia_array((np.full((1, k), -LOOSENESS), [0]), shape=(k, k))
+        scale = diags_array(self._scale)
+        loose = diags_array(np.full(k, -LOOSENESS))
         forces = conditions.conj().T / np.median(self._scale)
         whole = block_array([[scale @ square, scale @ forces], [conditions, loose]], format="csc")
         try:

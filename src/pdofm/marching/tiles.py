@@ -173,7 +173,9 @@ class Tiles:
             inside = self.shape[1] * self.q
             each = np.arange(self.size).reshape(self.count, inside)
             rows, columns = np.broadcast_arrays(each[:, :, None], each[:, None, :])
-            square = coo_array((blocks.reshape(-1), (rows.reshape(-1), columns.reshape(-1))), shape=(self.size,) * 2)
+            square = coo_array(
+                (blocks.reshape(-1), (rows.reshape(-1), columns.reshape(-1))), shape=(self.size, self.size)
+            )
             found[power] = csc_array(square), self._joints.matrix(states, time, power)
         return found
 
@@ -184,7 +186,10 @@ class Tiles:
         found = []
         for rate in rates.tolist():
             own = rate.real if rate.imag == 0 else rate
-            square, conditions = (sum(own**power * each[i] for power, each in linear.items()) for i in (0, 1))
+            square, conditions = linear[0]
+            for power in range(1, len(linear)):
+                square = square + own**power * linear[power][0]
+                conditions = conditions + own**power * linear[power][1]
             found.append(Saddle(csc_array(square), csc_array(conditions)))
         return SaddleFactors(tuple(found))
 

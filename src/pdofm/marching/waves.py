@@ -93,7 +93,7 @@ class Waves:
             else:
                 if in_time not in spectra:
                     spectra[in_time] = self.spectra(states[in_time])
-                values = self.values(spectra[in_time] * self._multiplier(tuple(orders))).real
+                values = np.real(self.values(spectra[in_time] * self._multiplier(tuple(orders))))
             found[index] = np.swapaxes(values.reshape(*values.shape[:2], -1), 1, 2)
         return found
 
@@ -117,7 +117,7 @@ class Waves:
 
     def factor(self, linear: dict[int, np.ndarray], rates: Complex[np.ndarray, " k"]) -> "WaveFactors":
         """Invert the systems of all waves."""
-        each = (sum(rate**power * part for power, part in linear.items()) for rate in rates)
+        each = (sum((rate**power * part for power, part in linear.items()), np.zeros(())) for rate in rates)
         return WaveFactors(self, np.stack([inverses(one.reshape(-1, *one.shape[-2:])) for one in each]))
 
     def quadrature(self) -> tuple[Points, Vector]:
@@ -169,7 +169,7 @@ class Waves:
             into, out = np.ix_(*(kept % count,) * self.dim), np.ix_(*(kept % self.count,) * self.dim)
             for c, component in enumerate(self.spectra(state)[0]):
                 spectra[0, c][into] = component[out]
-            found.append(other.values(spectra).real.reshape(-1))
+            found.append(np.real(other.values(spectra)).reshape(-1))
         return other, found
 
     @property
@@ -186,9 +186,13 @@ class Waves:
         values = self.statement.start(self._equation.points)
         return list(np.swapaxes(values, 1, 2).reshape(len(values), -1))
 
-    @cached_property
+    @property
     def features(self) -> Fourier:
         """The trigonometric functions."""
+        return self._features
+
+    @cached_property
+    def _features(self) -> Fourier:
         return Fourier(self.statement.domain.space, degree=self.count // 2, kind="tensor")
 
     def coefficients(self, state: Float[np.ndarray, "q _"]) -> Float[np.ndarray, "q m C"]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdofm._types import Points, Vector
 from pdofm.domain import SpaceTime
@@ -107,7 +108,7 @@ def write_series(solution: Solution, path: str | PathLike, *, times: Any = None,
     for number, time in enumerate(usual.tolist() if times is None else list(times)):
         values = _values(solution, grid.points, float(time))
         names = solution.problem.component_names
-        data = {name: np.ascontiguousarray(values[:, c]) for c, name in enumerate(names)}
+        data: dict[str, ArrayLike] = {name: np.ascontiguousarray(values[:, c]) for c, name in enumerate(names)}
         file = target.with_name(f"{target.stem}-{number:04d}.vtu")
         meshio.Mesh(points, [(grid.kind, grid.cells)], point_data=data).write(file)
         entries.append(f'<DataSet timestep="{float(time)!r}" file="{file.name}"/>')
