@@ -16,6 +16,9 @@ from pdofm.marching.run import Run
 
 PI = math.pi
 
+ROUNDING = 1e-13
+"""Relative errors below this are rounding, which the estimate bounds but does not measure."""
+
 
 def d(u, order):
     return pf.partial(u, *[0] * order)
@@ -64,17 +67,10 @@ def smooth(x, t):
 
 def problems():
     """One problem of each kind, with its exact solution."""
-    short = line(0, 1, 1.0)
+    short = line(0, 1, 0.5)
     yield pf.Problem(
         short,
         lambda u, x, t: pf.dt(u)(x, t) - (1 + x[0] * jnp.cos(3 * t)) * d(u, 2)(x, t) + u(x, t) ** 3,
-        conditions=[pf.Neumann(), pf.Initial()],
-        exact=smooth,
-        name="nonlinear, not autonomous, Neumann",
-    )
-    yield pf.Problem(
-        short,
-        lambda u, x, t: pf.dt(u)(x, t) - d(u, 2)(x, t),
         conditions=[
             pf.Robin(1.0, 2.0, on=short.part("x0=lower")),
             pf.Condition(
@@ -84,7 +80,7 @@ def problems():
             pf.Initial(),
         ],
         exact=smooth,
-        name="Robin and radiation",
+        name="heat with a reaction, not autonomous, Robin and radiation",
     )
     yield pf.Problem(
         line(0, 1, 2.0),
@@ -94,7 +90,7 @@ def problems():
         name="advection with inflow",
     )
     yield pf.Problem(
-        line(0, 1, 10.0),
+        line(0, 1, 3.0),
         lambda u, x, t: pf.dt(pf.dt(u))(x, t) - 4 * d(u, 2)(x, t),
         conditions=[pf.Dirichlet(0.0), pf.Initial()],
         exact=lambda x, t: (
@@ -147,23 +143,24 @@ def test_every_kind_of_equation_is_solved_to_its_tolerance_and_the_estimate_hold
     error = max(relative(found[:, c], truth[:, c]) for c in range(found.shape[1]))
     assert u.converged
     assert error < 1e-8
-    assert error < 10 * u.error_estimate + 1e-14
+    assert 0.1 * error < u.error_estimate < 10 * max(error, ROUNDING)
 
 
 def test_the_front_of_burgers_equation_is_followed():
-    u = pf.march(burgers(0.01 / PI), tol=1e-10)
+    u = pf.march(burgers(0.01 / PI), tol=1e-9)
     points = u.problem.domain.sample(2000, "random", key=3)
     error = relative(u(points), cole_hopf(points, 0.01 / PI))
-    assert error < 1e-10
+    assert error < 1e-9
     assert 0.1 * error < u.error_estimate < 10 * error
     sizes = [slab.features for slab in u.slabs]
     assert max(sizes) > 4 * sizes[0]  # intervals are halved where the front forms
 
 
 def test_a_smaller_tolerance_gives_a_smaller_error():
-    points = line(-1, 1, 1.0).sample(1000, "random", key=4)
-    truth = cole_hopf(points, 0.01)
-    errors = [relative(pf.march(burgers(0.01), tol=tol)(points), truth) for tol in (1e-4, 1e-7, 1e-10)]
+    problem = burgers(0.03, T=0.5)
+    points = problem.domain.sample(1000, "random", key=4)
+    truth = cole_hopf(points, 0.03)
+    errors = [relative(pf.march(problem, tol=tol)(points), truth) for tol in (1e-4, 1e-7, 1e-10)]
     assert errors[0] < 1e-4
     assert errors[1] < 1e-7
     assert errors[2] < 1e-10
@@ -202,7 +199,7 @@ def test_a_flow_in_two_dimensions_with_pressure():
         return jnp.exp(-4 * nu * t) * (jnp.cos(2 * (x[0] - t)) + jnp.cos(2 * (x[1] - t))) / 4
 
     problem = pf.Problem(
-        pf.SpaceTime(pf.Box([0, 0], [2 * PI, 2 * PI]), 1.0),
+        pf.SpaceTime(pf.Box([0, 0], [2 * PI, 2 * PI]), 0.25),
         navier_stokes,
         source=0.0,
         conditions=[pf.Periodic(0), pf.Periodic(1), pf.Initial(unknown="v")],
@@ -222,12 +219,12 @@ def test_heat_on_an_l_shaped_domain():
 
 
 def test_solve_marches_by_itself_and_says_so():
-    u = pf.solve(burgers(0.02), tol=1e-7)
+    u = pf.solve(burgers(0.1), tol=1e-6)
     assert isinstance(u, pf.Evolution)
     assert u.converged
     assert "slab of time" in u.search
     points = u.problem.domain.sample(500, "random", key=1)
-    assert relative(u(points), cole_hopf(points, 0.02)) < 1e-7
+    assert relative(u(points), cole_hopf(points, 0.1)) < 1e-6
 
 
 def test_a_blow_up_ends_with_a_verdict_and_the_last_good_time():
@@ -239,10 +236,10 @@ def test_a_blow_up_ends_with_a_verdict_and_the_last_good_time():
         conditions=[pf.Neumann(0.0), pf.Initial(1.0)],
     )
     with pytest.warns(ConvergenceWarning, match="cannot be continued beyond t ="):
-        u = pf.march(problem, tol=1e-6)
+        u = pf.march(problem, tol=1e-4)
     assert u.verdict.status is pf.Status.DIVERGED
     assert 0.9 < u.slabs[-1].end < 1.001
-    assert abs(u(0.5, 0.5) - 2) < 1e-5
+    assert abs(u(0.5, 0.5) - 2) < 1e-3
     assert np.isnan(u(0.5, 1.5))
 
 
@@ -250,29 +247,28 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("stop", [1, 5, 12])
-def test_a_march_that_was_killed_goes_on_to_the_same_bits(tmp_path, monkeypatch, stop):
-    problem, path = burgers(0.01, T=0.5), tmp_path / "march.bin"
-    whole = pf.march(problem, tol=1e-6)
-    advance, count = Run.advance, 0
+def test_a_march_that_was_killed_again_and_again_goes_on_to_the_same_bits(tmp_path, monkeypatch):
+    problem, path = burgers(0.05, T=0.25), tmp_path / "march.bin"
+    whole = pf.march(problem, tol=1e-5)
+    advance = Run.advance
+    for slabs in (1, 2, len(whole.slabs)):  # the last time in the second run
+        calls = iter(range(slabs))
 
-    def limited(run):
-        nonlocal count
-        count += 1
-        if count > stop:
-            raise Killed
-        return advance(run)
+        def limited(run, calls=calls):
+            if next(calls, None) is None:
+                raise Killed
+            return advance(run)
 
-    monkeypatch.setattr(Run, "advance", limited)
-    with pytest.raises(Killed):
-        pf.march(problem, tol=1e-6, checkpoint=path)
+        monkeypatch.setattr(Run, "advance", limited)
+        with pytest.raises(Killed):
+            pf.march(problem, tol=1e-5, checkpoint=path)
+        path.write_bytes(path.read_bytes() + b"an entry that was not finished")
     monkeypatch.setattr(Run, "advance", advance)
-    path.write_bytes(path.read_bytes() + b"an entry that was not finished")
-    resumed = pf.march(problem, tol=1e-6, checkpoint=path)
+    resumed = pf.march(problem, tol=1e-5, checkpoint=path)
     assert np.array_equal(resumed.coefficients, whole.coefficients)
     assert np.array_equal(resumed.features.times, whole.features.times)
     with pytest.raises(SolveError, match="belongs to another problem or tolerance"):
-        pf.march(problem, tol=1e-7, checkpoint=path)
+        pf.march(problem, tol=1e-6, checkpoint=path)
 
 
 def test_an_interrupt_returns_the_solution_so_far(monkeypatch):
@@ -315,6 +311,43 @@ def test_what_cannot_be_marched_is_refused_with_a_reason():
     )
     with pytest.raises(SolveError, match="neither at the start only"):
         pf.march(later)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        pf.Disk([0, 0], 1.0),
+        pf.Box([-1, -1], [1, 1]) - pf.Disk([0.3, 0.3], 0.001),  # no point of a box need lie in the hole
+        pf.Polygon([[0, 0], [1, 1e-6], [1, 1], [0, 1]]),
+        pf.Box([0, 0, 0], [1, 1, 1]) - pf.Ball([0.3, 0.3, 0.3], 0.01),
+    ],
+    ids=["disk", "tiny hole", "tilted side", "small cavity"],
+)
+def test_domains_that_cut_boxes_are_refused_because_an_evolution_in_them_is_unstable(space):
+    problem = heat(space, lambda x, t: jnp.exp(-t) * x[0])
+    with pytest.raises(SolveError, match="consists of boxes with sides along the axes"):
+        pf.march(problem)
+    assert not can_march(problem)
+
+
+def test_several_regions_are_refused_and_solved_for_all_times_at_once():
+    space = pf.Regions(left=pf.Interval(0, 1), right=pf.Interval(1, 2))
+    problem = pf.Problem(
+        pf.SpaceTime(space, 0.5),
+        operator=lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t),
+        conditions=[
+            pf.Dirichlet(),
+            pf.Initial(),
+            pf.Interface(flux=lambda u, x, t, normal: pf.normal_derivative(u, normal)(x, t)),
+        ],
+        exact=lambda x, t: jnp.exp(-t) * jnp.sin(x[0]),
+    )
+    with pytest.raises(SolveError, match=r"one region; got the regions \['left', 'right'\]"):
+        pf.march(problem)
+    u = pf.solve(problem, tol=1e-6)
+    assert not isinstance(u, pf.Evolution)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-5
 
 
 def test_radau_collocation_has_order_two_p_minus_one():

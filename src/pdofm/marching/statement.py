@@ -121,6 +121,11 @@ class Statement:
                 f"march needs a problem with time; got one on {domain!r}. State it on SpaceTime(space, T), or use "
                 "solve."
             )
+        if self.problem.regions is not None:
+            raise SolveError(
+                f"march solves problems with one region; got the regions {list(self.problem.regions.names)}. Use "
+                "solve(problem, tol=…), which solves for all times at once."
+            )
         if max(self.time_orders) == 0:
             raise SolveError("march needs an equation with a derivative in time, dt(u); use solve for this problem.")
         for condition in self.problem.stated:

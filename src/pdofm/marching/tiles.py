@@ -1,4 +1,4 @@
-"""Space in two and three dimensions: polynomials in the boxes of a tree, which may be cut by the boundary.
+"""Space in two and three dimensions: polynomials in the boxes of a tree that fill the domain.
 
 The equation is tested with the polynomials themselves. Jumps between boxes and violated conditions vanish at points of
 their own; these rows B act on the equation through multipliers, so that a slab satisfies
@@ -17,7 +17,9 @@ from scipy.sparse import coo_array, csc_array
 
 from pdofm.calculus.jets import Index
 from pdofm.discrete.cover import Cover, Inside
+from pdofm.domain import Domain, Part
 from pdofm.domain.tree import BoxTree
+from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
@@ -27,9 +29,6 @@ from pdofm.marching.statement import Statement
 from pdofm.marching.trees import first_tree, merged_tree, numbers_of, parents, split_tree, tree_of
 from pdofm.numerics.nodes import tensor, tensor_chebyshev
 
-CUT_POINTS = 1.5
-"""In a box that is cut by the boundary there are so many times more points along each axis."""
-
 COARSER = 0.05
 """Boxes are joined if the tail of their common polynomial is this fraction of what is allowed."""
 
@@ -38,6 +37,12 @@ SMALLEST = 1e-9
 
 FEWEST_PATCHES = 4
 """With so few patches nothing is joined."""
+
+PROBES = 64
+"""Points on each piece of the boundary that tell whether it passes through a box."""
+
+ON_FACE = 1e-9
+"""The distance to the face of a box, relative to the domain, below which a point of the boundary lies on it."""
 
 State = Float[np.ndarray, "... _"]
 
@@ -72,28 +77,37 @@ class Tiles:
 
     @classmethod
     def first(cls, statement: Statement, degree: int) -> "Tiles":
-        """The boxes to begin with."""
-        return cls(statement, degree, first_tree(statement.domain.space), {})
+        """The boxes to begin with. They must fill the domain: in boxes that the boundary cuts, evolutions were found to
+        be unstable."""
+        space = statement.domain.space
+        found = cls(statement, degree, first_tree(space), {})
+        if not found.fills(space):
+            raise SolveError(
+                f"march cannot solve on {space!r}: in two and three dimensions it needs a domain that consists of "
+                "boxes with sides along the axes. Use solve(problem, tol=…), which solves for all times at once."
+            )
+        return found
+
+    def fills(self, space: Domain) -> bool:
+        """Whether the patches fill the domain, and the boundary passes through none of them."""
+        slack = ON_FACE * space.size
+        lower, upper = self.patches.lower + slack, self.patches.upper - slack
+        for piece in space.boundary.pieces:
+            points = Part((piece,)).sample(PROBES)[0][:, None]
+            if np.any(np.all((points > lower) & (points < upper), axis=2)):
+                return False
+        return bool(self.cover.whole.all())
 
     def _place(self) -> None:
-        """Points of the equation: as many in each patch, some of them without weight."""
-        found = []
-        for patch in range(self.count):
-            whole = bool(self.cover.whole[patch])
-            count = self.degree + 2 if whole else int(np.ceil(CUT_POINTS * (self.degree + 2)))
-            unit, weights = quadrature_of(count, self.dim)
-            points = self.patches.lower[patch] + unit * (self.patches.upper[patch] - self.patches.lower[patch])
-            if not whole:
-                inside = self.statement.domain.space.contains(points) & (self.cover.features.locate(points) == patch)
-                points, weights = points[inside], weights[inside]
-            found.append((points, weights * np.prod(self.patches.upper[patch] - self.patches.lower[patch])))
-        most = max(len(points) for points, _ in found)
-        self._points = np.stack([np.concatenate([p, np.repeat(p[-1:], most - len(p), axis=0)]) for p, _ in found])
-        self._weights = np.stack([np.pad(w, (0, most - len(w))) for _, w in found])
+        """Points of the equation in each patch, and their weights."""
+        unit, weights = quadrature_of(self.degree + 2, self.dim)
+        widths = self.patches.upper - self.patches.lower
+        self._points = self.patches.lower[:, None] + unit * widths[:, None]
+        self._weights = weights * np.prod(widths, axis=1)[:, None]
         self._weights = self._weights / self._weights.sum()
         self._equation = self.statement.placed(self.statement.equation, self._points.reshape(-1, self.dim))
         probes = self.statement.placed(
-            self.statement.equation, self._points[:, :: max(1, most // 4)].reshape(-1, self.dim)
+            self.statement.equation, self._points[:, :: max(1, len(unit) // 4)].reshape(-1, self.dim)
         )
         self._used = probes.used(self._times)
         in_space = {(0,) * self.dim, *(index[:-1] for index in self._used)}
@@ -115,8 +129,7 @@ class Tiles:
 
     def quadrature(self) -> tuple[Points, Vector]:
         """The points of the equation and their weights."""
-        kept = self._weights.reshape(-1) > 0
-        return self._points.reshape(-1, self.dim)[kept], self._weights.reshape(-1)[kept]
+        return self._points.reshape(-1, self.dim), self._weights.reshape(-1)
 
     def norms(self, state: State) -> Float[np.ndarray, "... C"]:
         """The root mean square of each component over space."""
@@ -264,7 +277,7 @@ class Tiles:
         pairs = [
             (node, a, b)
             for node, a, b in parents(self.tree).tolist()
-            if all(n in self.cover.numbers and self.cover.whole[self.cover.numbers[n]] for n in (a, b))
+            if a in self.cover.numbers and b in self.cover.numbers
         ]
         if not pairs or self.count <= FEWEST_PATCHES:
             return self, states
