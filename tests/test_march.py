@@ -156,6 +156,24 @@ def test_the_front_of_burgers_equation_is_followed():
     assert max(sizes) > 4 * sizes[0]  # intervals are halved where the front forms
 
 
+def test_errors_that_grow_ahead_of_a_front_do_not_pass_as_converged():
+    """The front of the Fisher-KPP equation travels into an unstable state, in which errors grow as exp(t)."""
+    speed = 5 / math.sqrt(6)
+    problem = pf.Problem(
+        line(-20, 70, 20.0),
+        lambda u, x, t: pf.dt(u)(x, t) - d(u, 2)(x, t) - u(x, t) * (1 - u(x, t)),
+        source=0.0,
+        conditions=[pf.Dirichlet(), pf.Initial()],
+        exact=lambda x, t: (1 + jnp.exp((x[0] - speed * t) / math.sqrt(6))) ** -2.0,
+    )
+    u = pf.march(problem, tol=1e-9)
+    assert u.converged
+    points = problem.domain.sample(1000, "random", key=5)
+    error = relative(u(points), problem.exact_values(points)[:, 0])
+    assert error < 1e-9
+    assert error < 10 * u.error_estimate
+
+
 def test_a_smaller_tolerance_gives_a_smaller_error():
     problem = burgers(0.03, T=0.5)
     points = problem.domain.sample(1000, "random", key=4)

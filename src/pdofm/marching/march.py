@@ -44,6 +44,10 @@ ROUNDED = 1e-13
 """A relative difference of two runs below this consists of rounding errors, for an equation of second order in space;
 each further order, which multiplies rounding errors by the square of the degree, makes it ten times larger."""
 
+GROWN = 10.0
+"""Errors grow in an evolution whose runs differ by more than this, in units of what the slabs of the coarser run left
+out. Without growth the factor is about 1, or less."""
+
 COMPARED = 20_000
 """Points, about, at which two runs are compared."""
 
@@ -286,12 +290,14 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
 
     Their difference is the error of the coarser one, as large as it has become at all later times. What the finer one
     has less of it follows from the tails that its slabs have left out. Rounding, which it does not have less of, is
-    what is left of differences below `ROUNDED`, and at least a unit of the last digit per slab.
+    what is left of differences below `ROUNDED`, and at least a unit of the last digit per slab. Where errors grow,
+    some parts of them do so much more than others, and tails do not tell which the finer run has less of: the estimate
+    is then the whole difference.
     """
     if coarse is None:
         return math.inf
     left_out = [math.sqrt(sum(piece.tail**2 for piece in run.pieces)) for run in (fine, coarse)]
-    ratio = min(1.0, left_out[0] / left_out[1]) if left_out[1] > 0 else 1.0
+    ratio = min(1.0, left_out[0] / left_out[1]) if difference <= GROWN * left_out[1] else 1.0
     statement = fine.space.statement
     order = max(max(statement.problem.orders(axis)) for axis in range(statement.domain.space.dim))
     rounded = ROUNDED * 10.0 ** max(order - 2, 0)
