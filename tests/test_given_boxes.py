@@ -172,7 +172,7 @@ def test_arguments_without_a_use_in_boxes_are_refused():
 
 
 def test_a_solution_in_boxes_is_saved_plotted_and_exported(tmp_path):
-    found = solve_in_boxes(local.annulus_log(0.3), 1e-6)
+    found = solve_in_boxes(local.annulus_log(0.3).replace(name="annulus"), 1e-6)
     pf.save(tmp_path / "boxes.safetensors", found.features)
     features = pf.load(tmp_path / "boxes.safetensors")
     again = pf.solve(found.problem, features)

@@ -14,7 +14,19 @@ from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
-from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Part, Polygon, Shell, SpaceTime  # noqa: E402
+from pdofm.domain import (  # noqa: E402
+    Annulus,
+    Ball,
+    Box,
+    Disk,
+    Domain,
+    Interval,
+    Part,
+    Polygon,
+    Regions,
+    Shell,
+    SpaceTime,
+)
 from pdofm.features import (  # noqa: E402
     BoxPolynomials,
     Chebyshev,
@@ -37,6 +49,7 @@ from pdofm.features import (  # noqa: E402
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
+from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
@@ -69,6 +82,7 @@ __all__ = [
     "HardDirichlet",
     "HoleFunctions",
     "Initial",
+    "Interface",
     "Interval",
     "Linear",
     "NetworkFeatures",
@@ -81,6 +95,7 @@ __all__ = [
     "Polygon",
     "Problem",
     "RandomFeatures",
+    "Regions",
     "Robin",
     "Search",
     "Shell",

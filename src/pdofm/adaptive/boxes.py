@@ -16,7 +16,8 @@ from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, s
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Difference
 from pdofm.discrete.checks import check_problem
-from pdofm.discrete.cover import Cover, Inside
+from pdofm.discrete.cover import Inside
+from pdofm.discrete.materials import make_cover
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes
@@ -103,11 +104,10 @@ GOAL = 0.3
 
 def fits_boxes(problem: Problem) -> bool:
     """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only."""
-    layout, dim = problem.layout, problem.domain.dim
-    if dim not in FIRST_DEGREE:
-        return False
-    sides = [term.lhs for term in problem.terms if not isinstance(term.lhs, Difference)]
-    return all(symbol_of(side, layout, dim, dim - layout.has_time).is_computable for side in sides)
+    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
+    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
+    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
+    return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 
 
 def solve_in_boxes(
@@ -189,7 +189,7 @@ class _Rounds:
         """One round: solve, and estimate the error."""
         start = None if self.last is None else self.last.iterate
         rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
-        cover = Cover(self.problem.domain, self.tree, self.degrees, self.known)
+        cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
         self.largest.append(float(np.max(_errors(found))))
@@ -211,7 +211,7 @@ class _Rounds:
             fell = after < FELL * before
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
-        self.estimate = max(SAFETY * factor * after, found.left)
+        self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -347,4 +347,4 @@ class _Rounds:
 
 def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
     """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-    return found.indicator * np.exp(np.mean(np.log(found.local.shares), axis=1)) ** SMALL
+    return found.indicator * found.local.importance**SMALL

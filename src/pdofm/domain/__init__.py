@@ -8,6 +8,7 @@ from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.holes import RoundHole, round_holes
 from pdofm.domain.outline import PlaneCorner, corners, outline
 from pdofm.domain.polygon import Polygon
+from pdofm.domain.regions import Regions
 from pdofm.domain.spacetime import SpaceTime
 from pdofm.domain.trim import trim
 
@@ -24,6 +25,7 @@ __all__ = [
     "Piece",
     "PlaneCorner",
     "Polygon",
+    "Regions",
     "RoundHole",
     "Shell",
     "SpaceTime",

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.vectors import Numbers, between
 from pdofm.errors import DomainError, unknown_name
 from pdofm.numerics.sampling import UnitPoints, cluster, draw, generator
+
+if TYPE_CHECKING:
+    from pdofm.domain.regions import Regions
 
 MARGIN = 1e-12
 """The least distance of interior points from the boundary, in sizes of the domain: just above rounding errors."""
@@ -65,6 +68,11 @@ class Domain(ABC):
     def is_box(self) -> bool:
         """Whether the domain fills its bounding box."""
         return False
+
+    @property
+    def materials(self) -> "Regions | None":
+        """The regions that the domain consists of, each with equations of its own; None for most domains."""
+        return None
 
     @cached_property
     def dim(self) -> int:

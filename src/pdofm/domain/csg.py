@@ -175,14 +175,14 @@ class Difference(_Combination):
         return np.minimum(self.first.level(x), -self.second.level(x))
 
     def _trimmed(self) -> tuple[list[Piece], list[Piece]]:
-        flipped = tuple(_flipped(piece) for piece in self.second.pieces)
+        reversed_pieces = tuple(flipped(piece) for piece in self.second.pieces)
         return (
             self._cut(self.first.pieces, self.second, lambda inner, outer: ~inner),
-            self._cut(flipped, self.first, lambda inner, outer: inner & outer),
+            self._cut(reversed_pieces, self.first, lambda inner, outer: inner & outer),
         )
 
 
-def _flipped(piece: Piece) -> Piece:
+def flipped(piece: Piece) -> Piece:
     """The piece with its normals reversed."""
 
     def chart(u: UnitPoints) -> tuple[Points, Normals]:

@@ -224,7 +224,8 @@ def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
     smooth = {"interpolation": "bilinear", "interpolation_stage": "data"}
     image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **smooth, **colors)
     image.set_clip_path(_path(section), transform=ax.transData)
-    outline(ax, section)
+    for each in (section, *section.regions):
+        outline(ax, each)
     ax.set(title=section.title, xlabel=f"${names[section.axes[0]]}$", ylabel=f"${names[section.axes[1]]}$")
     ax.spines[:].set_visible(False)
     ax.locator_params(nbins=5)

@@ -13,7 +13,7 @@ from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
-    *("space", "search", "gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
+    *("space", "search", "gradient", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
 }
 
 CLOSED = 1e-9
@@ -66,7 +66,7 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
 
 def check_place(term: Term, domain: Domain) -> None:
     """Raise unless the term holds inside the domain or on its boundary."""
-    if term.on is None:
+    if term.on is None or term.pair is not None:
         return
     if isinstance(term.on, Part):
         # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ class Context:
     """What a condition can learn about its problem.
 
     ``orders(axis)`` returns the differential order of the operator in each component, along an axis of space, or in
-    time for None.
+    time for None. `covered` are the interfaces between regions that other conditions name.
     """
 
     domain: Domain
@@ -39,6 +39,7 @@ class Context:
     layout: Layout
     has_exact: bool
     orders: Callable[[int | None], tuple[int, ...]]
+    covered: Collection[tuple[str, str]] = ()
 
 
 def takes_normal(function: Callable[..., Any]) -> bool:

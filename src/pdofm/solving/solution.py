@@ -3,7 +3,7 @@
 import operator
 from abc import ABC
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
@@ -19,6 +19,7 @@ from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.errors import ProblemError
 from pdofm.features import Features
+from pdofm.features.regions import RegionPolynomials
 from pdofm.metrics import max_error
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
@@ -38,11 +39,13 @@ class Residual:
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors against the exact solution over uniformly spaced points; in a system the largest over the components."""
+    """Errors against the exact solution over uniformly spaced points; in a system the largest over the components. With
+    several regions `regions` has the errors in each of them, relative to the solution there."""
 
     relative_l2: float
     max: float
     components: dict[str, "Errors"] = field(default_factory=dict)
+    regions: dict[str, "Errors"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,12 @@ class Expansion(ABC):
         at = start if size == 1 else slice(start, start + size)
         return lambda *points: self(*points)[..., at]
 
+    def side(self, region: str) -> "Side":
+        """The solution as a region sees it, which differs from side to side of an interface; meaningless elsewhere."""
+        if not isinstance(self.features, RegionPolynomials):
+            raise ProblemError("The problem has one region. Call the solution itself, or its gradient.")
+        return Side(self.problem, self.features.of_region(region), self.coefficients, region)
+
     def gradient(self, *points: Any) -> np.ndarray:
         """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
         z, single = points_of(self.problem, points)
@@ -143,6 +152,16 @@ class Expansion(ABC):
         found = np.moveaxis(derivatives(self.features, self.coefficients, z, which), 0, -1)
         values = found[:, 0] if layout.unknowns is None else found
         return values[0] if single else values
+
+
+@dataclass(frozen=True, eq=False)
+class Side(Expansion):
+    """A solution as one region sees it."""
+
+    region: str
+
+    def __repr__(self) -> str:
+        return f"Solution of {self.problem.name!r} in the region {self.region!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +211,17 @@ class Solution(Expansion):
         ‖e‖ = sqrt(Σ|u - u*|² / Σ|u*|²) and max|u - u*|, over `points` or by default over a uniform grid of about 2000
         (1D), 2500 (2D), 2744 (3D) points inside the domain.
         """
-        problem = self.problem
+        problem, regions = self.problem, self.problem.regions
         count = TEST_POINTS.get(problem.domain.dim, 4096)
         z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
         truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
-        relative, names = relative_sizes(found - truth, truth, vanishing=0.0), problem.layout.component_names
-        each = {name: Errors(float(relative[i]), max_error(found[:, i], truth[:, i])) for i, name in enumerate(names)}
-        return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
+        errors = _errors(found, truth, problem.component_names)
+        if regions is None:
+            return errors
+        which = regions.which(z)
+        inside = {name: which == i for i, name in enumerate(regions.names) if np.any(which == i)}
+        each = {name: _errors(found[at], truth[at], problem.component_names) for name, at in inside.items()}
+        return replace(errors, regions=each)
 
     def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
         """A figure of the solution (and of its error where the exact solution is known), saved to `path` if given."""
@@ -296,6 +319,12 @@ class Solutions:
             f"{np.count_nonzero(self.converged)} converged, relative {where} residual "
             f"{median:.1e} (median), {largest:.1e} (largest)"
         )
+
+
+def _errors(found: np.ndarray, truth: np.ndarray, names: list[str]) -> Errors:
+    relative = relative_sizes(found - truth, truth, vanishing=0.0)
+    each = {name: Errors(float(relative[i]), max_error(found[:, i], truth[:, i])) for i, name in enumerate(names)}
+    return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
 
 
 def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:

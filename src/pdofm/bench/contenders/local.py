@@ -7,8 +7,9 @@ from pdofm.zoo import local
 from pdofm.zoo.local import FRONT_CENTER
 from pdofm.zoo.local import HOLE_CENTERS as CENTERS
 from pdofm.zoo.local import HOLE_RADIUS as RADIUS
+from pdofm.zoo.local import HOLE_WELLS as WELLS
 
-__all__ = ["CENTERS", "FRONT", "LOCAL", "PEAK_CENTER", "PEAK_WIDTH", "RADIUS", "stated"]
+__all__ = ["CENTERS", "FRONT", "LOCAL", "PEAK_CENTER", "PEAK_WIDTH", "RADIUS", "WELLS", "stated"]
 
 PEAK_CENTER, PEAK_WIDTH = (0.5, 0.5), 0.02
 """Where the peak is, and its width: narrower than that of the zoo."""
