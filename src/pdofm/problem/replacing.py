@@ -28,7 +28,7 @@ def still_exact(problem: "Problem", changed: set[str]) -> bool:
     """Whether the exact solution satisfies the equation, if that was changed, and the conditions, if those were."""
     if problem.regions is not None:
         raise ProblemError(
-            f"{' and '.join(sorted(changed))} of a problem with several regions cannot be replaced as long as it has an "
+            f"{' and '.join(sorted(changed))} of a problem with several regions cannot be replaced while it has an "
             "exact solution. Give that of the new problem, or exact=None and all data."
         )
     equation, *conditions = problem.terms
