@@ -16,7 +16,18 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
     *("version", "_types", "errors", "deprecation", "metrics"),
-    *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "training", "adaptive", "questions"),
+    *(
+        "numerics",
+        "domain",
+        "calculus",
+        "problem",
+        "features",
+        "discrete",
+        "solving",
+        "training",
+        "adaptive",
+        "questions",
+    ),
     *("output", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 

@@ -35,6 +35,7 @@ from pdofm.features import (  # noqa: E402
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
+from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
@@ -67,6 +68,7 @@ __all__ = [
     "Initial",
     "Interval",
     "Linear",
+    "Mean",
     "NetworkFeatures",
     "Neumann",
     "Newton",

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pdofm.domain import Part
+from pdofm.domain import Domain, Part
 from pdofm.errors import ProblemError, unknown_name
 
 CONDITION_WEIGHT = 10.0
@@ -107,8 +107,16 @@ def joined(value: Any) -> Array:
     )
 
 
-Where = Part | np.ndarray | Array | list | None
-"""Where a term holds: on a part of the domain, at given points (n, d), or, if None, in the whole interior."""
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Where a term holds that only the mean of its left side over a domain, or over a part of one, must satisfy."""
+
+    over: Domain | Part
+
+
+Where = Part | Average | np.ndarray | Array | list | None
+"""Where a term holds: on a part of the domain, on average over something, at given points (n, d), or, if None, in the
+whole interior."""
 
 LeftSide = Callable[[Any, Any, tuple[Array, ...], Array], Array]
 """A function ``lhs(u, w, args, normal) -> (k,)`` of the unknown u, the last iterate w (held fixed by Picard), the

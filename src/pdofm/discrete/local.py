@@ -11,7 +11,7 @@ are measured so that the equations see them alike: the pressure of a flow counts
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -20,9 +20,11 @@ from jaxtyping import Float, Int
 from pdofm._types import Coefficients
 from pdofm.calculus.jets import Index, unit
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Difference, Term
+from pdofm.calculus.terms import Average, Difference, Term
+from pdofm.discrete.averages import Averages, averaged
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
+from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.right import right_values
 from pdofm.discrete.skeleton import Placed, Seam, at_points, on_part, seams
 from pdofm.domain import Part
@@ -53,25 +55,6 @@ Iterate = tuple[Features, Float[np.ndarray, "_ _"]]
 """The function that nonlinear terms are linearised at."""
 
 
-@dataclass(frozen=True, eq=False)
-class LocalTerm:
-    """A term at points of the patches, linearised: Σ_α G_α ∂^α u = target. `left` is the left side of the function that
-    it is linearised at, which is zero in a linear problem."""
-
-    term: Term
-    placed: Placed
-    which: tuple[Index, ...]
-    coefficients: Float[np.ndarray, "n k a C"]
-    target: Float[np.ndarray, "n k"]
-    left: Float[np.ndarray, "n k"]
-
-    def amplitudes(self, rates: Float[np.ndarray, "P d"]) -> Float[np.ndarray, "n k C"]:
-        """How much larger than each unknown the left side can be."""
-        powers = np.array(self.which, dtype=float).reshape(len(self.which), -1)
-        factors = np.prod(rates[self.placed.patch][:, None] ** powers, axis=2)
-        return np.einsum("nkac,na->nkc", np.abs(self.coefficients), factors)
-
-
 class LocalProblem:
     """A problem in the patches of a cover."""
 
@@ -97,6 +80,8 @@ class LocalProblem:
                 found.append((term, self._inside()))
             elif isinstance(term.lhs, Difference):
                 continue
+            elif isinstance(term.on, Average):
+                found.append((term, averaged(self.cover, term.on.over, more)))
             elif isinstance(term.on, Part):
                 found.append((term, on_part(self.cover, term.on, more)))
             else:
@@ -134,12 +119,13 @@ class LocalProblem:
         used = np.flatnonzero(np.any(sizes > 0, axis=(0, 1, 3)))
         which = tuple(found.indices[i] for i in used)
         left = np.broadcast_to(found.left, target.shape)
-        return LocalTerm(term, placed, which, found.coefficients[:, :, used], target, left)
+        local = LocalTerm(term, placed, which, found.coefficients[:, :, used], target, left)
+        return replace(local, target=local.averaged(target), left=local.averaged(left))
 
-    def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
+    def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "e k"]:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
         jet = self.patches.expand_all(term.placed.patch, term.placed.points, term.which, coefficients)
-        return np.einsum("nkac,anc->nk", term.coefficients, jet)
+        return term.averaged(np.einsum("nkac,anc->nk", term.coefficients, jet))
 
     def weights(self, equation: LocalTerm) -> Float[np.ndarray, "P C"]:
         """How much each unknown counts in each patch: as much as the equations see of it, beside the others."""
@@ -151,9 +137,10 @@ class LocalProblem:
         np.maximum.at(found, equation.placed.patch, shares.max(axis=1))
         return np.where(found > 0, found, 1.0)
 
-    def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "n k"]:
+    def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "e k"]:
         """What makes a residual of a term an error of the unknowns."""
         sizes = np.sum(term.amplitudes(self.rates) / weights[term.placed.patch][:, None], axis=2)
+        sizes = term.averaged(sizes)
         return 1 / np.where(sizes > 0, sizes, 1.0)
 
     def row_scales(
@@ -193,7 +180,32 @@ class LocalProblem:
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
         """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
         sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
-        return BlockQR(self._leaves(terms, probe), sizes, keep=keep)
+        leaves = self._leaves([term for term in terms if not term.is_average], probe)
+        means = [term for term in terms if term.is_average]
+        if not means:
+            return BlockQR(leaves, sizes, keep=keep)
+        averages = self._averages(means, self.weights(terms[0]), probe)
+        return BlockQR(averages.extended(leaves), [*sizes, *averages.links], keep=keep)
+
+    def _averages(
+        self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"], probe: Coefficients | None
+    ) -> Averages:
+        """The rows of terms that hold on average, patch by patch."""
+        scales, count = self.row_scales(terms, weights), len(self.patches)
+        rows: list[list[np.ndarray]] = [[] for _ in range(count)]
+        for term, scale in zip(terms, scales, strict=True):
+            assert term.placed.weights is not None
+            each = term.placed.weights[:, None] * scale
+            for patch, here in enumerate(by_patch(term.placed.patch, count)):
+                found = self._rows(term, patch, here, each[here])
+                rows[patch].append(found.reshape(scale.shape[1], len(here), found.shape[1]).sum(axis=1))
+        stacked = [np.concatenate(each) for each in rows]
+        right = [np.concatenate([(s * t.target).reshape(-1) for t, s in zip(terms, scales, strict=True)])]
+        if probe is not None:
+            parts = [probe[self.patches.of(patch)].T.reshape(-1) for patch in range(count)]
+            right.append(np.sum([row @ part for row, part in zip(stacked, parts, strict=True)], axis=0))
+        sizes = (self.patches.sizes * self.components).tolist()
+        return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
     def _leaves(self, terms: Sequence[LocalTerm], probe: Coefficients | None) -> Iterator[Leaf]:
         weights = self.weights(terms[0])
@@ -295,7 +307,13 @@ class LocalProblem:
 
     def coefficients(self, solution: Sequence[np.ndarray], column: int = 0) -> Coefficients:
         """The coefficients of the features from the unknowns of each patch."""
-        return np.concatenate([each[:, column].reshape(self.components, -1).T for each in solution])
+        return np.concatenate(
+            [self.own(i, each)[:, column].reshape(self.components, -1).T for i, each in enumerate(solution)]
+        )
+
+    def own(self, patch: int, solution: np.ndarray) -> np.ndarray:
+        """The unknowns of a patch without the sums that it passes on."""
+        return solution[: int(self.patches.sizes[patch]) * self.components]
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

@@ -10,7 +10,7 @@ from pdofm._types import Mask, Normals, Points, Vector
 from pdofm.discrete.cover import Cover, face_points
 from pdofm.domain import Part, Piece
 from pdofm.features.boxes import Patches
-from pdofm.numerics.nodes import gauss, midpoints, tensor_gauss
+from pdofm.numerics.nodes import gauss, gauss_weights, midpoints, tensor, tensor_gauss
 
 FIRST_LOOK = 64
 """Parameters at which a curve is looked at first, to see which patches it passes."""
@@ -24,11 +24,12 @@ SURFACE_LEVELS = 8
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Points with their normals and the patches that they belong to."""
+    """Points with their normals, the patches that they belong to, and, if they are known, weights of quadrature."""
 
     points: Points
     normals: Normals
     patch: Int[np.ndarray, " n"]
+    weights: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,9 @@ class Seam:
 def on_part(cover: Cover, part: Part, more: int = 0) -> Placed:
     """Points on a part of the boundary, as many in each patch as its polynomials need, and `more`."""
     found = [_on_piece(cover, piece, more) for piece in part.pieces]
-    return Placed(*(np.concatenate([getattr(each, name) for each in found]) for name in ("points", "normals", "patch")))
+    return Placed(
+        *(np.concatenate([getattr(each, name) for each in found]) for name in ("points", "normals", "patch", "weights"))
+    )
 
 
 def at_points(cover: Cover, points: Points) -> Placed:
@@ -57,11 +60,12 @@ def at_points(cover: Cover, points: Points) -> Placed:
 def _on_piece(cover: Cover, piece: Piece, more: int) -> Placed:
     if piece.dim == 0:
         points, normals = piece.chart(np.zeros((1, 0)))
+        weights = np.ones(1)
     elif piece.dim == 1 and piece.keep is None:
         return _on_curve(cover, piece, more)
     else:
-        points, normals = _on_surface(cover, piece, more)
-    return Placed(points, normals, cover.features.locate(points, -normals))
+        points, normals, weights = _on_surface(cover, piece, more)
+    return Placed(points, normals, cover.features.locate(points, -normals), weights)
 
 
 def _on_curve(cover: Cover, piece: Piece, more: int) -> Placed:
@@ -81,8 +85,9 @@ def _on_curve(cover: Cover, piece: Piece, more: int) -> Placed:
     highest = cover.patches.degrees[inside].max(axis=1) + more
     counts = highest + 3 if straight else 2 * highest + 4
     s = np.concatenate([a + (b - a) * gauss(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)])
+    weights = [(b - a) * gauss_weights(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)]
     points, normals = piece.chart(s[:, None])
-    return Placed(points, normals, np.repeat(inside, counts))
+    return Placed(points, normals, np.repeat(inside, counts), piece.measure * np.concatenate(weights))
 
 
 def _runs_along_an_axis(piece: Piece) -> bool:
@@ -129,7 +134,7 @@ def _joined(intervals: Float[np.ndarray, "4 n"]) -> Float[np.ndarray, "4 m"]:
     return np.stack([a[first], b[last], at_a[first], at_b[last]])
 
 
-def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals]:
+def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals, Vector]:
     """Gauss points in cells of the parameters that are refined until each meets about one patch."""
     dim = piece.dim
     lower, upper = np.zeros((1, dim)), np.ones((1, dim))
@@ -153,7 +158,14 @@ def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals]
     # Small cells of a patch share its points.
     counts = np.maximum(2, np.ceil((1.5 * highest + 2) * (size / per_patch[owner]) ** (1 / dim))).astype(int)
     u = [a + tensor_gauss((int(n),) * dim) * (b - a) for a, b, n in zip(lower, upper, counts.tolist(), strict=True)]
-    return piece.filtered(*piece.chart(np.concatenate(u)))
+    weights = [
+        each * np.prod(tensor([gauss_weights(int(n))] * dim), axis=1)
+        for each, n in zip(size, counts.tolist(), strict=True)
+    ]
+    points, normals = piece.chart(np.concatenate(u))
+    kept = np.ones(len(points), dtype=bool) if piece.keep is None else piece.keep(points, normals)
+    share = np.concatenate(weights)[kept]
+    return points[kept], normals[kept], piece.measure * share / share.sum()
 
 
 def seams(cover: Cover, periodic: Sequence[int] = ()) -> list[Seam]:

@@ -1,4 +1,4 @@
-"""Lines through a domain that is known only by which points it contains: where they are inside, and how many it takes."""
+"""Lines through a domain that is known only by the points it contains: where they are inside, and how many to take."""
 
 from collections.abc import Callable
 

@@ -7,23 +7,31 @@ for a square root where a curve turns around, which a change of variables remove
 across them between those heights, converges exponentially.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Normals, Points, Vector
 from pdofm.domain.ball import Annulus, Ball, Disk, Shell
 from pdofm.domain.base import Domain
 from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.lines import inside_intervals, refined_cells
 from pdofm.domain.spacetime import SpaceTime
+from pdofm.errors import DomainError
 from pdofm.numerics.nodes import gauss, gauss_weights, tensor
 
 LOOKS = 256
 """Parameters at which a curve is examined for points where it turns around."""
+
+MOST_DIMENSIONS = 5
+"""Products of rules along each axis have too many nodes in more dimensions."""
+
+NEAR_A_TURN = 0.5
+"""Between heights of which one is so near to a turn of a curve beyond it, in their distance, the square root of the
+turn is removed as if it were there."""
 
 FEWEST = 8
 """Gauss nodes on an interval, at least, however short it is."""
@@ -32,16 +40,20 @@ SURFACE_NODES = 4
 """A surface that is sampled by rejection has no smooth parameters: it gets so many times more nodes along each."""
 
 
+Values = Float[np.ndarray, " _"]
+"""Numbers; how many differs between arguments of one function."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """Nodes (n, d), the outward normals there if they lie on a boundary, and weights (n,) of a quadrature."""
 
-    points: Points
-    normals: Normals
-    weights: Vector
+    points: Float[np.ndarray, "n d"]
+    normals: Float[np.ndarray, "n d"]
+    weights: Float[np.ndarray, " n"]
 
     @staticmethod
-    def inside(points: Points, weights: Vector) -> "Rule":
+    def inside(points: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]) -> "Rule":
         """A rule whose nodes lie inside a domain."""
         return Rule(points, np.zeros_like(points), weights)
 
@@ -60,30 +72,35 @@ class Quadrature:
 
     def whole(self, order: int) -> Rule:
         """A rule for the domain, with about `order` nodes along its longest side."""
+        if self.domain.dim > MOST_DIMENSIONS:
+            raise DomainError(
+                f"Integrals are computed in at most {MOST_DIMENSIONS} dimensions; {self.domain!r} has "
+                f"{self.domain.dim}. Average over points of domain.sample(n) instead."
+            )
         if not self.domain.is_box and isinstance(self.domain, Annulus | Ball | Disk | Shell):
             return _round(self.domain, order)
         return self.in_box(self.domain.lower, self.domain.upper, order)
 
-    def in_box(self, lower: Vector, upper: Vector, order: int) -> Rule:
+    def in_box(self, lower: Values, upper: Values, order: int) -> Rule:
         """A rule for the part of the domain inside a box, with about `order` nodes along its longest side."""
         domain = self.domain
         if self._space is not None:
             return _times(self._space.in_box(lower[:-1], upper[:-1], order), lower[-1], upper[-1], order)
         radius = float(np.linalg.norm(upper - lower)) / 2
         if domain.is_box or domain.level((lower + upper)[None] / 2)[0] >= radius:
-            return _box(np.maximum(lower, domain.lower), np.minimum(upper, domain.upper), order)
+            return box_rule(np.maximum(lower, domain.lower), np.minimum(upper, domain.upper), order)
         if domain.dim == 1:
             return self._on_axis(lower, upper, order)
         if domain.dim == 2:
             return self._in_plane(lower, upper, order)
         return self._by_lines(lower, upper, order)
 
-    def _on_axis(self, lower: Vector, upper: Vector, order: int) -> Rule:
+    def _on_axis(self, lower: Values, upper: Values, order: int) -> Rule:
         ends = [piece.chart(np.zeros((1, 0)))[0][0] for piece in self.domain.pieces]
         cuts = np.unique(np.clip(np.concatenate([lower, *ends, upper]), lower, upper))
         rules = [
-            _box(np.array([a]), np.array([b]), order)
-            for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+            box_rule(np.array([a]), np.array([b]), order)
+            for a, b in itertools.pairwise(cuts)
             if self.domain.contains(np.array([[(a + b) / 2]]))[0]
         ]
         return Rule.joined(rules) if rules else Rule.inside(np.zeros((0, 1)), np.zeros(0))
@@ -94,12 +111,13 @@ class Quadrature:
         pieces = self.domain.pieces
         return tuple([run for piece in pieces for run in _runs(piece, axis)] for axis in (0, 1))  # type: ignore[return-value]
 
-    def _in_plane(self, lower: Vector, upper: Vector, order: int) -> Rule:
+    def _in_plane(self, lower: Values, upper: Values, order: int) -> Rule:
         heights, turns = self._heights(lower, upper)
         span, parts = float(np.max(upper - lower)), []
-        for a, b in zip(heights[:-1], heights[1:], strict=True):
+        for a, b in itertools.pairwise(heights):
             count = FEWEST + int(np.ceil(order * (b - a) / span))
-            ends = tuple(bool(np.any(np.abs(turns - end) <= 1e-12 * span)) for end in (a, b))
+            below, above = (a - turns) / (b - a), (turns - b) / (b - a)
+            ends = [bool(np.any((each > -1e-9) & (each < NEAR_A_TURN))) for each in (below, above)]
             parts.append(_across(a, b, count, *ends))
         y, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
         line, a, b = self._lines(y, lower, upper)
@@ -115,7 +133,7 @@ class Quadrature:
             return Rule.inside(np.zeros((0, 2)), np.zeros(0))
         return Rule.inside(np.concatenate(points), np.concatenate(along))
 
-    def _heights(self, lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+    def _heights(self, lower: Values, upper: Values) -> tuple[Values, Values]:
         """The heights between which the ends of the lines in a box are smooth, and those where a curve turns around."""
         slack = 1e-9 * (upper - lower)
         by_first, by_second = self._curves
@@ -124,7 +142,8 @@ class Quadrature:
             for point, turn in zip(run.ends, run.turns, strict=True):
                 if np.all(point >= lower - slack) and np.all(point <= upper + slack):
                     found.append(point[1])
-                    turns += [point[1]] * turn
+                if turn and abs(2 * point[0] - lower[0] - upper[0]) < 3 * (upper - lower)[0]:
+                    turns.append(point[1])
         for side in (lower[0], upper[0]):
             for run in by_first:
                 found += run.crossings(np.array([side]))[1].tolist()
@@ -132,7 +151,7 @@ class Quadrature:
         apart = np.append(np.diff(heights) > 1e-14 * np.max(np.abs(heights), initial=1e-300), True)
         return heights[apart], np.array(turns)
 
-    def _lines(self, y: Vector, lower: Vector, upper: Vector) -> tuple[np.ndarray, Vector, Vector]:
+    def _lines(self, y: Values, lower: Values, upper: Values) -> tuple[np.ndarray, Values, Values]:
         """The intervals of the lines of heights y that are inside: the number of the line, and both ends."""
         numbers, at = [np.arange(len(y))] * 2, [np.full(len(y), lower[0]), np.full(len(y), upper[0])]
         for run in self._curves[1]:
@@ -147,7 +166,7 @@ class Quadrature:
         inside = self.domain.contains(np.stack([(a + b) / 2, y[line]], axis=1))
         return line[inside], a[inside], b[inside]
 
-    def _by_lines(self, lower: Vector, upper: Vector, order: int) -> Rule:
+    def _by_lines(self, lower: Values, upper: Values, order: int) -> Rule:
         """In more dimensions: lines along the first axis, at nodes in cells that are refined where their lengths are
         not smooth."""
         base, weights = refined_cells(self.domain.contains, lower, upper, order)
@@ -156,6 +175,12 @@ class Quadrature:
         points = np.concatenate([x[:, :, None], np.repeat(base[line][:, None], order, axis=1)], axis=2)
         all_weights = weights[line, None] * (b - a)[:, None] * gauss_weights(order)
         return Rule.inside(points.reshape(-1, len(lower)), all_weights.reshape(-1))
+
+
+@lru_cache(maxsize=16)
+def quadrature_of(domain: Domain) -> Quadrature:
+    """The rules for a domain."""
+    return Quadrature(domain)
 
 
 def over_part(part: Part, order: int) -> Rule:
@@ -185,7 +210,8 @@ def _over_piece(piece: Piece, order: int) -> Rule:
     return Rule(points, normals, piece.measure * np.prod(tensor(weights), axis=1))
 
 
-def _box(lower: Vector, upper: Vector, order: int) -> Rule:
+def box_rule(lower: Values, upper: Values, order: int) -> Rule:
+    """Products of Gauss's rules in a box, with `order` nodes along its longest side."""
     sides = upper - lower
     if (sides <= 0).any():
         return Rule.inside(np.zeros((0, len(lower))), np.zeros(0))
@@ -237,7 +263,7 @@ class _Run:
     ends: Float[np.ndarray, "2 2"]
     turns: tuple[bool, bool]
 
-    def crossings(self, values: Vector) -> tuple[np.ndarray, Vector]:
+    def crossings(self, values: Values) -> tuple[np.ndarray, Values]:
         """Which of the values the coordinate takes, and the other coordinate there."""
         first, last = self.ends[:, self.axis]
         which = np.flatnonzero((values > min(first, last)) & (values < max(first, last)))
@@ -245,14 +271,14 @@ class _Run:
             return which, np.zeros(0)
         wanted = values[which]
 
-        def excess(s: Vector) -> Vector:
+        def excess(s: Values) -> Values:
             return self.piece.chart(s[:, None])[0][:, self.axis] - wanted
 
         s = _zeros(excess, self.start, self.stop, first - wanted, last - wanted)
         return which, self.piece.chart(s[:, None])[0][:, 1 - self.axis]
 
 
-def _zeros(function: Callable[[Vector], Vector], start: float, stop: float, at_a: Vector, at_b: Vector) -> Vector:
+def _zeros(function: Callable[[Values], Values], start: float, stop: float, at_a: Values, at_b: Values) -> Values:
     """Where a function changes its sign between `start` and `stop`, for many at once: false position, which is exact on
     straight lines, and bisection in turn."""
     a, b = np.full(len(at_a), start), np.full(len(at_a), stop)
@@ -288,11 +314,11 @@ def _runs(piece: Piece, axis: int) -> list[_Run]:
     turns = np.abs(normals[:, 1 - axis]) < 1e-6
     return [
         _Run(piece, axis, float(a), float(b), points[[i, i + 1]], (bool(turns[i]), bool(turns[i + 1])))
-        for i, (a, b) in enumerate(zip(parameters[:-1], parameters[1:], strict=True))
+        for i, (a, b) in enumerate(itertools.pairwise(parameters))
     ]
 
 
-def _bisected(holds: Callable[[Vector], np.ndarray], a: Vector, b: Vector) -> Vector:
+def _bisected(holds: Callable[[Values], np.ndarray], a: Values, b: Values) -> Values:
     """Where a property changes between a and b."""
     at_a = holds(a)
     for _ in range(60):

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from pdofm.calculus.terms import Term
+from pdofm.calculus.terms import Average, Term
 from pdofm.domain import Domain, Part
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
-    *("space", "search", "gradient", "errors", "plot", "plot_search", "to_vtk", "residual"),
+    *("space", "search", "gradient", "errors", "plot", "plot_search", "to_vtk", "residual", "integral"),
 }
 
 CLOSED = 1e-9
@@ -66,11 +66,12 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
 
 def check_place(term: Term, domain: Domain) -> None:
     """Raise unless the term holds inside the domain or on its boundary."""
-    if term.on is None:
+    on = term.on.over if isinstance(term.on, Average) else term.on
+    if on is None or isinstance(on, Domain):
         return
-    if isinstance(term.on, Part):
+    if isinstance(on, Part):
         # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.
-        points, normals = term.on.sample(PROBES)
+        points, normals = on.sample(PROBES)
         outside = ~domain.contains(points - JUST_INSIDE * domain.size * normals)
     else:
         points = given_points(term, domain)
@@ -99,6 +100,8 @@ def check_start(conditions: Sequence[Term], order: int) -> None:
     if order == 0:
         return
     for term in conditions:
+        if isinstance(term.on, Average):
+            continue
         if not isinstance(term.on, Part) or np.ptp(term.on.sample(8)[0][:, -1]) == 0:
             return
     raise ProblemError(

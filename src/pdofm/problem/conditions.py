@@ -59,7 +59,7 @@ def _select(u: Any, unknown: str | None) -> Callable[..., Array]:
 
 
 @dataclass(frozen=True)
-class _Residual:
+class Residual:
     """The value of the user's function ``residual(u, x)``."""
 
     function: Callable[..., Any]
@@ -146,7 +146,7 @@ class BaseCondition(ABC):
                 f"Condition {self.name!r} has no boundary left to hold on, because periodic conditions join all faces. "
                 "Leave it out."
             )
-        needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, _Residual) and takes_normal(lhs.function))
+        needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, Residual) and takes_normal(lhs.function))
         if needs_normal and not isinstance(on, Part):
             raise ProblemError(
                 f"Condition {self.name!r} needs a normal, which given points do not have. State it on a part of the "
@@ -183,7 +183,7 @@ class Condition(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
-        return [self._term(problem, _Residual(self.residual), 0.0)]
+        return [self._term(problem, Residual(self.residual), 0.0)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -176,7 +176,7 @@ def _judged(
         at_fitted = local.left(fitted, coefficients) - fitted.target
         residuals[term.name] = _rms(at_fitted), _rms(residual)
         errors = np.abs(residual * local.scales(found, weights)).max(axis=1, initial=0.0)
-        np.maximum.at(seen, placed.patch, errors / size)
+        np.maximum.at(seen, placed.patch, np.broadcast_to(errors / size, placed.patch.shape))
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)

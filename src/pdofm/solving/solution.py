@@ -22,6 +22,7 @@ from pdofm.features import Features
 from pdofm.metrics import max_error
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
+from pdofm.solving.integral import Integral, integrate
 from pdofm.solving.verdict import Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
@@ -143,6 +144,17 @@ class Expansion(ABC):
         found = np.moveaxis(derivatives(self.features, self.coefficients, z, which), 0, -1)
         values = found[:, 0] if layout.unknowns is None else found
         return values[0] if single else values
+
+    def integral(self, of: Any = None, on: Any = None) -> Integral:
+        """The integral over the domain, or over a part of its boundary, as a number with an `error_estimate`.
+
+        Args:
+            of: what is integrated, a function ``of(u, x)``, or ``of(u, x, t)``, or on a part also ``of(u, x, normal)``;
+                by default u, and in a system the vector of all components.
+            on: a part of the boundary, or ``domain.at(t)`` in space-time; the whole domain if omitted.
+        """
+        error = getattr(self, "error_estimate", 0.0)
+        return integrate(self.problem, self.features, self.coefficients, of, on, error)
 
 
 @dataclass(frozen=True, eq=False)
