@@ -43,6 +43,16 @@ def check_unknowns(unknowns: Mapping[str, int]) -> None:
         )
 
 
+def check_dtype(dtype: Any) -> None:
+    """Raise unless unknowns of this type can be solved for."""
+    try:
+        known = np.dtype(dtype) in (np.float64, np.complex128)
+    except TypeError:
+        known = False
+    if not known:
+        raise ProblemError(f"dtype is {dtype!r}; expected float, or complex for complex unknowns.")
+
+
 def check_condition(condition: Any, unknowns: Collection[str]) -> None:
     """Raise unless the object is a condition on unknowns of the problem, with a usable weight and place."""
     if not isinstance(condition, BaseCondition):

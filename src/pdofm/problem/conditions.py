@@ -86,8 +86,8 @@ class _Mixed:
 
     is_linear: ClassVar[bool] = True
 
-    alpha: float
-    beta: float
+    alpha: complex
+    beta: complex
     unknown: str | None
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
@@ -231,12 +231,14 @@ class Robin(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
-        if not all(isinstance(c, int | float) for c in (self.alpha, self.beta)):
+        allowed = int | float | complex if problem.layout.is_complex else int | float
+        if not all(isinstance(c, allowed) for c in (self.alpha, self.beta)):
+            hint = " For complex numbers give Problem(…, dtype=complex)." if not problem.layout.is_complex else ""
             raise ProblemError(
                 f"Condition {self.name!r}: alpha and beta must be numbers; got {self.alpha!r}, {self.beta!r}. For "
-                "coefficients that vary, use Condition(lambda u, x, normal: …)."
+                f"coefficients that vary, use Condition(lambda u, x, normal: …).{hint}"
             )
-        return [self._term(problem, _Mixed(float(self.alpha), float(self.beta), self.unknown), self.value)]
+        return [self._term(problem, _Mixed(self.alpha, self.beta, self.unknown), self.value)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,7 +282,7 @@ class Periodic(BaseCondition):
             raise ProblemError(
                 f"Condition {self.name!r}: derivatives must be an integer of at least 0; got {self.derivatives!r}."
             )
-        return (self.derivatives,) * problem.layout.components
+        return (self.derivatives,) * problem.layout.numbers
 
     def _check_faces(self, domain: Domain, period: float) -> None:
         """Raise unless each of the two faces, shifted by the period, lies on the other one."""

@@ -14,7 +14,7 @@ from jaxtyping import Int
 from pdofm.calculus.jumps import Jump, hidden_jump
 from pdofm.calculus.steep import Transition, transitions
 from pdofm.calculus.symbol import Symbol, symbol_of
-from pdofm.calculus.terms import Fields, Layout, Term, distinct, joined
+from pdofm.calculus.terms import Fields, Layout, Realified, Term, distinct, in_layout, joined
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.problem import checks
@@ -61,6 +61,7 @@ class Problem:
             boundary data that are omitted are computed from it.
         frozen_operator: for `Picard`, the operator with the last iterate w as an argument,
             ``frozen_operator(u, w, x)``: linear in u, and equal to ``operator(u, x)`` for w = u.
+        dtype: `complex` for unknowns, sources and conditions with complex values; real by default.
         name: what messages and reports call the problem.
     """
 
@@ -72,6 +73,7 @@ class Problem:
     exact: Any = None
     frozen_operator: Callable[..., Any] | None = None
     name: str = "problem"
+    dtype: Any = float
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
@@ -85,6 +87,7 @@ class Problem:
             )
         if self.unknowns is not None:
             checks.check_unknowns(self.unknowns)
+        checks.check_dtype(self.dtype)
         if not self.stated:
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
@@ -124,7 +127,7 @@ class Problem:
     def layout(self) -> Layout:
         """How the values of the unknowns and the coordinates of a point are stored."""
         unknowns = None if self.unknowns is None else tuple((name, int(size)) for name, size in self.unknowns.items())
-        return Layout(unknowns, isinstance(self.domain, SpaceTime))
+        return Layout(unknowns, isinstance(self.domain, SpaceTime), np.dtype(self.dtype).kind == "c")
 
     @property
     def component_names(self) -> list[str]:
@@ -138,7 +141,7 @@ class Problem:
         terms = [self._equation]
         context = Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders)
         for condition in self.stated:
-            terms += condition.terms(context)
+            terms += [in_layout(term, self.layout) for term in condition.terms(context)]
         return tuple(distinct(terms))
 
     def frozen_terms(self, operator: Callable[..., Any] | None = None) -> tuple[Term, ...]:
@@ -153,7 +156,7 @@ class Problem:
         # The source still comes from the original operator: the two agree only at w = u.
         equation, *conditions = self.terms
         equation = dataclasses.replace(equation, lhs=_FrozenOperator(operator))
-        return (equation, *conditions)
+        return (in_layout(equation, self.layout), *conditions)
 
     @cached_property
     def exact_fields(self) -> Any:
@@ -163,11 +166,13 @@ class Problem:
         return Fields(self.exact) if isinstance(self.exact, Mapping) else self.exact
 
     def exact_values(self, points: np.ndarray) -> np.ndarray:
-        """All components of the exact solution at points (n, d), shape (n, C)."""
+        """All components of the exact solution at points (n, d), shape (n, C); complex ones by their real parts, then
+        their imaginary parts."""
         if self.exact is None:
             raise ProblemError("The problem has no exact solution: give Problem(exact=…), or use error_estimate.")
         # Evaluated like a Dirichlet value, whose compiled function is usually available already.
-        values = Manufactured(Value(None), self.exact_fields_key)
+        value = Realified(Value(None), self.layout) if self.layout.is_complex else Value(None)
+        values = Manufactured(value, self.exact_fields_key)
         normals = np.zeros((len(points), self.domain.dim - self.layout.has_time))
         return values_at(values, self.layout, np.asarray(points, dtype=np.float64), normals)
 
@@ -184,16 +189,24 @@ class Problem:
         if callable(value):
             return Given(value)
         parts = value if isinstance(value, tuple | list) else (value,)
+        is_complex = self.layout.is_complex
+        dtype = np.complex128 if is_complex else np.float64
         try:
-            numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts])
+            numbers = np.concatenate([np.ravel(np.asarray(part, dtype=dtype)) for part in parts])
         except (TypeError, ValueError) as error:
-            raise ProblemError(f"{term.name!r} has the data {value!r}; expected numbers or a function.") from error
-        return Given(tuple(numbers.tolist()))
+            hint = ". For complex data give Problem(…, dtype=complex)" if np.iscomplexobj(value) else ""
+            raise ProblemError(
+                f"{term.name!r} has the data {value!r}; expected numbers or a function{hint}."
+            ) from error
+        if is_complex and (numbers.size > 1 or numbers[0] != 0):  # one zero may stand for all entries
+            numbers = np.concatenate([numbers.real, numbers.imag])
+        return Given(tuple(numbers.real.tolist()))
 
     def orders(self, axis: int | None) -> tuple[int, ...]:
-        """The differential order of the operator in each component, along an axis of space, or in time (None)."""
-        column = self.domain.dim - 1 if axis is None else axis
-        return tuple(self._all_orders[:, column].tolist())
+        """The differential order of the operator in each unknown number, along an axis of space, or in time (None)."""
+        column, numbers = self.domain.dim - 1 if axis is None else axis, self.layout.numbers
+        # Of a complex unknown the real and the imaginary part count as one.
+        return tuple(self._all_orders[:, column].reshape(-1, numbers).max(axis=0).tolist())
 
     @cached_property
     def hidden_jump(self) -> Jump | None:
@@ -217,7 +230,7 @@ class Problem:
 
     @cached_property
     def _equation(self) -> Term:
-        return Term("equation", _Operator(self.operator), self.source, None, 1.0)
+        return in_layout(Term("equation", _Operator(self.operator), self.source, None, 1.0), self.layout)
 
     @cached_property
     def _boundary(self) -> Part:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pdofm._types import Coefficients
-from pdofm.calculus.terms import Term
+from pdofm.calculus.terms import Term, in_layout
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.averages import rule_in_leaves
 from pdofm.discrete.boxed import cover_of
@@ -37,7 +37,7 @@ class Integral(np.ndarray):
     error_estimate: float
 
     def __new__(cls, value: Any, error_estimate: float) -> "Integral":
-        found = np.asarray(value, dtype=np.float64).view(cls)
+        found = np.asarray(value).view(cls)
         found.error_estimate = error_estimate
         return found
 
@@ -67,16 +67,16 @@ def integrate(
     is taken to have the same relative error.
     """
     _check(of, on)
-    term = Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0)
+    term = in_layout(Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0), problem.layout)
     Trial(problem.domain, problem.layout).check_term(term, Given((0.0,)))
     before, found, size, square, measure = None, np.zeros(0), 0.0, 0.0, 0.0
     for rule in _rules(problem, features, on):
         normals = rule.normals[:, : problem.domain.dim - problem.layout.has_time]
         block = Block(term, Given((0.0,)), rule.points, normals)
-        values = left_values(problem.layout, features, block, coefficients)
+        values = _gathered(problem, left_values(problem.layout, features, block, coefficients))
         before, found = found if before is not None or len(found) else None, rule.weights @ values
         size = float(np.max(rule.weights @ np.abs(values), initial=0.0))
-        square, measure = float(np.max(rule.weights @ values**2, initial=0.0)), float(rule.weights.sum())
+        square, measure = float(np.max(rule.weights @ np.abs(values) ** 2, initial=0.0)), float(rule.weights.sum())
         if before is not None and np.max(np.abs(found - before)) <= ROUNDING * size:
             break
     gap = float(np.max(np.abs(found - before))) if before is not None else np.inf
@@ -100,6 +100,12 @@ def _check(of: Any, on: Any) -> None:
             "The function takes a normal, which points inside the domain do not have. Give a part of the boundary: "
             "on=domain.boundary."
         )
+
+
+def _gathered(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """Complex values from their real parts, which come first, and their imaginary parts."""
+    k = rows.shape[1] // 2
+    return rows[:, :k] + 1j * rows[:, k:] if problem.layout.is_complex else rows
 
 
 def _is_scalar(problem: Problem, of: Any, entries: int) -> bool:

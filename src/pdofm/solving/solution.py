@@ -19,7 +19,6 @@ from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.errors import ProblemError
 from pdofm.features import Features
-from pdofm.metrics import max_error
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
 from pdofm.solving.integral import Integral, integrate
@@ -103,7 +102,7 @@ class Expansion(ABC):
         if any(isinstance(each, Tracer) for each in points):
             return self._traced(points)
         z, single = points_of(self.problem, points)
-        values = evaluate(self.features, self.coefficients, z)
+        values = self.problem.layout.gathered(evaluate(self.features, self.coefficients, z))
         if self.problem.layout.unknowns is None:
             values = values[:, 0]
         return values[0] if single else values
@@ -119,7 +118,7 @@ class Expansion(ABC):
                 f"A solution in the function of a problem is called at one point, as {expected} with {dim} coordinates "
                 f"in all; got shapes {[each.shape for each in args]}."
             )
-        values = self.features.combine(z, jnp.asarray(self.coefficients))
+        values = layout.gathered(self.features.combine(z, jnp.asarray(self.coefficients)))
         return values[0] if layout.unknowns is None else values
 
     def __getattr__(self, name: str) -> Any:
@@ -141,7 +140,8 @@ class Expansion(ABC):
         z, single = points_of(self.problem, points)
         layout, dim = self.problem.layout, self.problem.domain.dim
         which = [unit(dim, axis) for axis in range(dim - layout.has_time)]
-        found = np.moveaxis(derivatives(self.features, self.coefficients, z, which), 0, -1)
+        found = layout.gathered(derivatives(self.features, self.coefficients, z, which))
+        found = np.moveaxis(found, 0, -1)
         values = found[:, 0] if layout.unknowns is None else found
         return values[0] if single else values
 
@@ -207,9 +207,11 @@ class Solution(Expansion):
         problem = self.problem
         count = TEST_POINTS.get(problem.domain.dim, 4096)
         z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
-        truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
-        relative, names = relative_sizes(found - truth, truth, vanishing=0.0), problem.layout.component_names
-        each = {name: Errors(float(relative[i]), max_error(found[:, i], truth[:, i])) for i, name in enumerate(names)}
+        pair = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
+        truth, found = (problem.layout.gathered(each) for each in pair)
+        gaps, names = np.abs(found - truth), problem.layout.names
+        relative = relative_sizes(gaps, np.abs(truth), vanishing=0.0)
+        each = {name: Errors(float(relative[i]), float(np.max(gaps[:, i]))) for i, name in enumerate(names)}
         return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
 
     def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
@@ -288,7 +290,8 @@ class Solutions:
 
     def __call__(self, *points: Any) -> np.ndarray:
         z, single = points_of(self.problem, points)
-        values = np.moveaxis(evaluate_all(self.features, np.moveaxis(self.coefficients, 2, 0), z), 0, 2)
+        found = evaluate_all(self.features, np.moveaxis(self.coefficients, 2, 0), z)
+        values = np.moveaxis(self.problem.layout.gathered(found), 0, 2)
         values = values[:, 0] if self.problem.layout.unknowns is None else values
         return values[0] if single else values
 
