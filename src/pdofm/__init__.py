@@ -37,6 +37,8 @@ from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
+from pdofm.questions.eigenvalues import eigs  # noqa: E402
+from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
 from pdofm.solving.solution import Errors, Solution, Solutions, Stats  # noqa: E402
@@ -69,6 +71,8 @@ __all__ = [
     "Interval",
     "Linear",
     "Mean",
+    "Mode",
+    "Modes",
     "NetworkFeatures",
     "Neumann",
     "Newton",
@@ -97,6 +101,7 @@ __all__ = [
     "default_policy",
     "div",
     "dt",
+    "eigs",
     "errors",
     "factor",
     "grad",

@@ -24,7 +24,7 @@ from pdofm.problem.trial import Trial
 
 
 @dataclass(frozen=True)
-class _Operator:
+class Operator:
     """The left side of the equation."""
 
     function: Callable[..., Any]
@@ -230,7 +230,7 @@ class Problem:
 
     @cached_property
     def _equation(self) -> Term:
-        return in_layout(Term("equation", _Operator(self.operator), self.source, None, 1.0), self.layout)
+        return in_layout(Term("equation", Operator(self.operator), self.source, None, 1.0), self.layout)
 
     @cached_property
     def _boundary(self) -> Part:
