@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -81,8 +82,10 @@ class Layout:
 
     def gathered(self, components: Any) -> Any:
         """The values of the unknowns from real components, along the last axis."""
-        n = self.numbers
-        return components[..., :n] + 1j * components[..., n:] if self.is_complex else components
+        if not self.is_complex:
+            return components
+        re, im = components[..., : self.numbers], components[..., self.numbers :]
+        return re + 1j * im if isinstance(re, np.ndarray) else jax.lax.complex(re, im)
 
     def realified(self, value: Array) -> Array:
         """The value of a user's function at a point as real numbers: real parts, then imaginary parts."""

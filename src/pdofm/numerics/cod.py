@@ -10,9 +10,10 @@ Matrix = Float[np.ndarray, "_ _"]
 
 
 class LeftAndRight:
-    """A factored matrix A with at least as many rows as columns: ``solve(b)`` is A⁺ b, and ``solve_left(w)`` is (A⁺)ᵀ w.
+    """A factored matrix A, not wider than high: ``solve(b)`` is A⁺ b, and ``solve_left(w)`` is (A⁺)ᵀ w.
 
-    Columns are scaled to unit norm. Those that depend on others, up to `rcond`, get the coefficient zero.
+    Columns are scaled to unit norm. Directions below `rcond` are dropped, and of all solutions the smallest is taken:
+    large coefficients would drown the residual in rounding errors.
     """
 
     def __init__(self, matrix: Matrix, rcond: float = 1e-15):
@@ -31,7 +32,10 @@ class LeftAndRight:
         self._q, r, self._pivots = qr(np.triu(self._reflectors[:columns]), pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         self.rank = int(np.count_nonzero(diagonal > rcond * diagonal[0]))
-        self._r, self._q = np.asfortranarray(r[: self.rank, : self.rank]), self._q[:, : self.rank]
+        self._q = self._q[:, : self.rank]
+        # A = Q lower Zᵀ, with as many orthonormal columns in Z as the rank.
+        self._z, upper = qr(r[: self.rank].T, mode="economic", check_finite=False)
+        self._lower = np.asfortranarray(upper.T)
 
     def solve(self, b: Matrix) -> Matrix:
         """The least-squares solutions for right-hand sides (rows, k)."""
@@ -39,13 +43,15 @@ class LeftAndRight:
         work = 64 * max(k, 1)
         rotated = lapack.dormqr("L", "T", self._reflectors, self._tau, np.asfortranarray(b), work)[0][:columns]
         found = np.zeros((columns, k))
-        found[self._pivots[: self.rank]] = solve_triangular(self._r, self._q.T @ rotated, check_finite=False)
+        found[self._pivots] = self._z @ solve_triangular(
+            self._lower, self._q.T @ rotated, lower=True, check_finite=False
+        )
         return found / self._scale[:, None]
 
     def solve_left(self, w: Matrix) -> Matrix:
         """The adjoint of `solve` for vectors (columns, k)."""
         columns, k = w.shape
-        scaled = (w / self._scale[:, None])[self._pivots[: self.rank]]
+        scaled = self._z.T @ (w / self._scale[:, None])[self._pivots]
         rotated = np.zeros((len(self._reflectors), k), order="F")
-        rotated[:columns] = self._q @ solve_triangular(self._r, scaled, trans="T", check_finite=False)
+        rotated[:columns] = self._q @ solve_triangular(self._lower, scaled, lower=True, trans="T", check_finite=False)
         return lapack.dormqr("L", "N", self._reflectors, self._tau, rotated, 64 * max(k, 1), overwrite_c=True)[0]

@@ -22,7 +22,6 @@ from pdofm.discrete.evaluate import evaluate_all
 from pdofm.domain.quadrature import quadrature_of
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
 from pdofm.numerics.sampling import generator
-from pdofm.problem.conditions import Value
 from pdofm.problem.problem import Operator, Problem
 from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
 from pdofm.questions.modes import Mode, Modes
@@ -36,8 +35,8 @@ SPARE = 2
 """Eigenvalues that are computed beyond those that are wanted: some may turn out to be spurious, or farther away."""
 
 OFFSET = 0.01
-"""The distance of the first shift from the given number, in units of the operator on the longest wave in the domain. The
-given number may be an eigenvalue, such as 0 with Neumann conditions."""
+"""The distance of the first shift from the given number, in units of the operator on the longest wave in the domain.
+The given number may be an eigenvalue, such as 0 with Neumann conditions."""
 
 SPURIOUS = 0.05
 """An eigenfunction that violates the equation by more than this at points that were not fitted, relative to the size of
@@ -69,7 +68,7 @@ def eigs(
     problem: Problem,
     k: int = 6,
     *,
-    near: complex = 0.0,
+    near: Any = 0.0,
     tol: float = 1e-10,
     mass: Callable[..., Any] | None = None,
     key: Key = 0,
@@ -110,7 +109,7 @@ def _checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[.
         raise SolveError(f"k is the number of eigenvalues and must be an integer of at least 1; got {k!r}.")
     if not isinstance(tol, int | float) or not ROUNDING <= tol < 1:
         raise SolveError(f"tol is a relative error and must lie between {ROUNDING:g} and 1; got {tol!r}.")
-    if not np.isscalar(near) or not np.isfinite(complex(near)):  # type: ignore[arg-type]
+    if not np.isscalar(near) or not np.isfinite(near):  # type: ignore[arg-type]
         raise SolveError(f"near must be a finite number, real or complex; got {near!r}.")
     for term in problem.terms:
         numbers = problem.right_side(term).numbers
@@ -138,7 +137,7 @@ class _Attempt:
 
     space: Space
     shifted: Shifted
-    shift: complex
+    shift: Any
     ritz: Ritz
     seed: int
 
@@ -149,7 +148,8 @@ class _Attempt:
     @cached_property
     def refined(self) -> Ritz:
         """The eigenvalues with fewer rounding errors."""
-        if isinstance(self.shifted, DenseShifted):
+        # Coefficients of dependent features are large, and so are rounding errors of what is computed from them.
+        if isinstance(self.shifted, DenseShifted) and self.shifted.has_full_rank:
             return two_sided(self.shifted, self.shift, self.ritz, self.seed)
         return second_shift(self.pencil, self.ritz)
 
@@ -157,7 +157,7 @@ class _Attempt:
 class _Search:
     """The state of a search for eigenvalues."""
 
-    def __init__(self, problem: Problem, mass: Callable[..., Any], k: int, near: complex, tol: float, seed: int):
+    def __init__(self, problem: Problem, mass: Callable[..., Any], k: int, near: Any, tol: float, seed: int):
         self.mass, self.k, self.near, self.tol, self.seed = mass, k, near, tol, seed
         self.attempts: list[Attempt] = []
         self.best: tuple[Ritz, _Attempt, Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None = None
@@ -190,15 +190,15 @@ class _Search:
         self.scale = amplitudes[0] / amplitudes[1]
 
     @property
-    def shift(self) -> complex:
+    def shift(self) -> Any:
         """The first shift: beside the given number."""
         shift = self.near - OFFSET * self.scale
         return shift if self.problem.layout.is_complex else shift.real
 
     def run(self, deadline: float, max_features: int) -> None:
         """Try one space after the other until two agree."""
-        waves = lambda: self._wave_number()  # noqa: E731
-        every = families(self.problem, max_features, self._source_problem, waves)
+        waves = lambda: self._wave_number()
+        every = families(self.problem, max_features, self._source_problem, self._wave_number)
         for number, family in enumerate(every):
             before: _Attempt | None = None
             estimates: list[float] = []

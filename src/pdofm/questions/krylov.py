@@ -3,11 +3,11 @@
 The space spanned by T f, T² f, … for a block of functions f contains good approximations of the eigenfunctions whose
 eigenvalues are nearest to the shift. A block as wide as the number of wanted eigenvalues finds multiple ones, too.
 
-Rounding errors of T are errors of λ, amplified by the condition of the matrix. With left eigenvectors Y beside the right
-ones C, found by the same iteration for the adjoint, the small pencil (Yᴴ F C, Yᴴ M C) has the same eigenvalues up to
+Rounding errors of T are errors of λ, amplified by the condition of the matrix. With left eigenvectors Y beside the
+right ones C, found by the same iteration for the adjoint, the small pencil (Yᴴ F C, Yᴴ M C) has the same eigenvalues up to
 products of errors: this is Rayleigh's quotient of a matrix that is not symmetric, and one step of Newton's iteration in
-(u, λ). In boxes, where systems are not solved from the left, a second shift next to each eigenvalue does the same: the
-errors are in proportion to its distance.
+(u, λ). In boxes, where systems are not solved from the left, and in features that are nearly dependent, a second shift
+next to each eigenvalue does the same: the errors are in proportion to its distance.
 """
 
 from collections.abc import Callable
@@ -62,17 +62,15 @@ class Ritz:
         return Ritz(self.values[which], self.functions[:, :, which], self.residuals[which])
 
 
-def nearest(shifted: Shifted, shift: complex, count: int, seed: int) -> Ritz:
+def nearest(shifted: Shifted, shift: Any, count: int, seed: int) -> Ritz:
     """The `count` eigenvalues nearest to the shift, by a block Krylov iteration."""
     pencil, rng = shifted.pencil, np.random.default_rng(seed)
     start = shifted.solve(_random(pencil, count + EXTRA, rng))
-    theta, functions, residuals = _krylov(
-        lambda block: shifted.solve(pencil.mass(block)), pencil.samples, start, count
-    )
+    theta, functions, residuals = _krylov(lambda block: shifted.solve(pencil.mass(block)), pencil.samples, start, count)
     return Ritz((shift + 1 / theta).astype(complex), functions, residuals)
 
 
-def two_sided(shifted: DenseShifted, shift: complex, found: Ritz, seed: int) -> Ritz:
+def two_sided(shifted: DenseShifted, shift: Any, found: Ritz, seed: int) -> Ritz:
     """The same eigenvalues from left and right eigenvectors."""
     count, rng = len(found.values), np.random.default_rng(seed)
     mass = shifted.rows_of(shifted.solve(_random(shifted.pencil, count + EXTRA, rng)))[1]
@@ -192,7 +190,7 @@ def second_shift(pencil: Pencil, found: Ritz) -> Ritz:
     return Ritz(values, functions, residuals)
 
 
-def _power(shifted: Shifted, sigma: complex, block: Functions) -> Ritz:
+def _power(shifted: Shifted, sigma: Any, block: Functions) -> Ritz:
     """Steps of subspace iteration."""
     pencil = shifted.pencil
     block = block if pencil.is_complex else _real_basis(block)

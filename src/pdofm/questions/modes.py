@@ -15,7 +15,7 @@ from pdofm.solving.verdict import Verdict
 class Mode(Solution):
     """An eigenfunction, of norm 1 in L2, with its eigenvalue: a function like every `Solution`."""
 
-    value: complex = 0.0
+    value: Any = 0.0
 
     def __repr__(self) -> str:
         verdict = "converged" if self.converged else f"NOT CONVERGED: {self.reason}"

@@ -14,6 +14,7 @@ is; values of left sides have the shape (n, e, p), with e equations at n points.
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Inexact
@@ -60,7 +61,7 @@ class Pencil(ABC):
         return self.problem.layout.is_complex
 
     @abstractmethod
-    def factor(self, shift: complex) -> "Shifted":
+    def factor(self, shift: Any) -> "Shifted":
         """Factor the operator minus `shift` times the mass, with the conditions."""
 
     @abstractmethod
@@ -92,7 +93,7 @@ class Pencil(ABC):
         k = values.shape[1] // 2
         return values[:, :k] + 1j * values[:, k:] if self.is_complex else values
 
-    def times(self, shift: complex, rows: Float[np.ndarray, "n k ..."]) -> Float[np.ndarray, "n k ..."]:
+    def times(self, shift: Any, rows: Float[np.ndarray, "n k ..."]) -> Float[np.ndarray, "n k ..."]:
         """Rows of left sides multiplied by a number, which is complex if the problem is."""
         if not self.is_complex:
             return np.real(shift) * rows
@@ -122,8 +123,8 @@ class Shifted(ABC):
 
 
 class DenseShifted(Shifted):
-    """A dense pencil, factored, with its matrix F: [operator - shift · mass; conditions], all rows scaled. It can also be
-    solved from the left, which gives left eigenvectors."""
+    """A dense pencil, factored, with its matrix F: [operator - shift · mass; conditions], all rows scaled. It can
+    also be solved from the left, which gives left eigenvectors."""
 
     def __init__(self, pencil: "DensePencil", scales: np.ndarray, matrix: Float[np.ndarray, "rows cols"]):
         super().__init__(pencil, scales, len(matrix), 0)
@@ -132,6 +133,11 @@ class DenseShifted(Shifted):
 
     def _solved(self, b: Float[np.ndarray, "rows p"]) -> Float[np.ndarray, "cols p"]:
         return self._factors.solve(b)
+
+    @property
+    def has_full_rank(self) -> bool:
+        """Whether the features are independent up to rounding."""
+        return self._factors.rank == self._matrix.shape[1]
 
     def rows_of(self, functions: Functions) -> tuple[Rows, Rows]:
         """The scaled rows of functions: F c, and those of the mass."""
@@ -184,9 +190,7 @@ class DensePencil(Pencil):
         self._values = feature_values(features, self.points)
         if layout.is_complex:
             shapes = [(len(self.points), self._operator.shape[1])]
-            shapes += [
-                (block.equations, entries(layout, block)) for block in discretisation.blocks[1:]
-            ]
+            shapes += [(block.equations, entries(layout, block)) for block in discretisation.blocks[1:]]
             self.parts = _real_and_imaginary(shapes)
 
     def mass_rows(self, coefficients: Float[np.ndarray, "m p"]) -> Float[np.ndarray, "n k p"]:
@@ -206,10 +210,10 @@ class DensePencil(Pencil):
         return self.joined(self.mass_rows(c.reshape(-1, c.shape[2])))
 
     def samples(self, functions: Functions) -> Inexact[np.ndarray, "rows p"]:
-        m, c, p = functions.shape
+        m, _, p = functions.shape
         return (self._values @ functions.reshape(m, -1)).reshape(-1, p)
 
-    def factor(self, shift: complex) -> DenseShifted:
+    def factor(self, shift: Any) -> DenseShifted:
         rows = self._operator - self.times(shift, self._mass)
         norms = np.linalg.norm(rows, axis=2)
         scales = 1 / np.where(norms == 0, 1.0, norms)
@@ -246,14 +250,14 @@ class BoxPencil(Pencil):
         jet = jet.reshape(*jet.shape[:2], components, p)
         return self.joined(np.einsum("nkac,ancp->nkp", self._mass.coefficients, jet))
 
-    def factor(self, shift: complex) -> Shifted:
+    def factor(self, shift: Any) -> Shifted:
         terms = [self._combined(shift), *self._terms[1:]]
         system = BoxSystem(self._local, terms, self._local.weights(terms[0]))
         factorization = BoxFactorization(self._local, terms, system, self._local.system(terms, keep=True))
         scales = system.scales[system.rows["equation"]].reshape(terms[0].target.shape)
         return _BoxShifted(self, scales, factorization, len(system.scales))
 
-    def _combined(self, shift: complex) -> LocalTerm:
+    def _combined(self, shift: Any) -> LocalTerm:
         """The operator minus a multiple of the mass."""
         operator, mass = self._terms[0], self._mass
         which = tuple(dict.fromkeys([*operator.which, *mass.which]))

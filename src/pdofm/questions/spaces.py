@@ -21,8 +21,8 @@ from pdofm.problem.conditions import Periodic
 from pdofm.problem.problem import Problem
 
 CORNER_SPACES = ((250, 4.0, 5), (400, 6.0, 6), (600, 6.0, 6), (900, 8.0, 7))
-"""Polynomials, the highest exponent of corner functions, and the degree of the polynomials that these are multiplied by,
-in one space after the other."""
+"""Polynomials, the highest exponent of corner functions, and the degree of the polynomials that these are multiplied
+by, in one space after the other."""
 
 BOX_TOLERANCES = (1e-5, 1e-8, 1e-10, 1e-11, 1e-12)
 """Tolerances for the source problem that chooses boxes, one after the other."""
