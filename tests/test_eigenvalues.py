@@ -56,7 +56,7 @@ def test_eigenfunctions_have_norm_one_and_satisfy_the_equation():
     np.testing.assert_allclose(first(points), sine, atol=1e-8)
     assert first.value == e.values[0]
     assert len(e) == len(list(e)) == 3
-    assert "19.739208802178" in repr(e)
+    assert "19.739208802" in repr(e)
 
 
 def test_neumann_conditions_have_the_eigenvalue_zero():
@@ -135,7 +135,7 @@ def test_corner_functions_resolve_the_eigenfunction_at_a_re_entrant_corner():
     """The first eigenvalue of the L-shaped membrane is 9.63972384402194 (Betcke and Trefethen, 2005)."""
     lshape = pf.Box([-1, -1], [1, 1]) - SQUARE
     problem = drum(lshape)
-    features = pf.Concatenate(pf.Chebyshev(lshape, 250), pf.CornerFunctions(lshape, highest=4, degree=5))
+    features = pf.Concatenate(pf.Chebyshev(lshape, 250), pf.CornerFunctions(lshape, highest=4.0, degree=5))
     pencil = pencil_of(problem, Term("mass", Value(None), 0.0, None, 1.0), features, "clustered", 0)
     found = second_shift(pencil, nearest(pencil.factor(-1.0), -1.0, 1, 0))
     assert relative(found.values, [9.63972384402194]) < 1e-9

@@ -23,6 +23,7 @@ import numpy as np
 
 from pdofm._types import Vector
 from pdofm.calculus.terms import Layout
+from pdofm.discrete.evaluate import evaluate
 from pdofm.domain import Domain
 from pdofm.errors import DomainError, SolveError, unknown_name
 from pdofm.output.section import Limits, Section, axis_names, sections
@@ -248,7 +249,7 @@ def _color_bar(image: Any, label: str, extend: str) -> None:
 def _map_figure(solution: Solution, components: list[int], resolution: int | None) -> Any:
     problem = solution.problem
     shown = sections(problem.domain, resolution)
-    found = [solution(section.points).reshape(len(section.points), -1) for section in shown]
+    found = [evaluate(solution.features, solution.coefficients, section.points) for section in shown]
     # With one section, value and error are side by side. With several, the sections are, and the errors come below.
     one, known, head = len(shown) == 1, problem.exact is not None, title(solution)
     if one and shown[0].title:
@@ -287,7 +288,7 @@ def _line_figure(solution: Solution, components: list[int], resolution: int | No
     ends = [piece.chart(np.zeros((1, 0)))[0][0, 0] for piece in domain.pieces]
     x = np.union1d(np.linspace(domain.lower[0], domain.upper[0], resolution or LINE_RESOLUTION), ends)
     outside = (domain.level(x[:, None]) <= 0) & ~np.isin(x, ends)
-    found = np.where(outside[:, None], np.nan, solution(x[:, None]).reshape(len(x), -1))
+    found = np.where(outside[:, None], np.nan, evaluate(solution.features, solution.coefficients, x[:, None]))
     figure, axes = new_figure(len(components), 1 + known, panel=(2.9, 2.0), title=title(solution))
     for row, component in zip(axes, components, strict=True):
         name = symbol(problem.component_names[component])

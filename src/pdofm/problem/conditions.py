@@ -86,8 +86,8 @@ class _Mixed:
 
     is_linear: ClassVar[bool] = True
 
-    alpha: complex
-    beta: complex
+    alpha: float | complex
+    beta: float | complex
     unknown: str | None
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
@@ -238,7 +238,7 @@ class Robin(BaseCondition):
                 f"Condition {self.name!r}: alpha and beta must be numbers; got {self.alpha!r}, {self.beta!r}. For "
                 f"coefficients that vary, use Condition(lambda u, x, normal: …).{hint}"
             )
-        return [self._term(problem, _Mixed(self.alpha, self.beta, self.unknown), self.value)]
+        return [self._term(problem, _Mixed(1.0 * self.alpha, 1.0 * self.beta, self.unknown), self.value)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

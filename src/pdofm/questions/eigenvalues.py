@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Complex, Float, Inexact
 from scipy.optimize import linear_sum_assignment
 
 from pdofm._types import Key
@@ -160,7 +159,7 @@ class _Search:
     def __init__(self, problem: Problem, mass: Callable[..., Any], k: int, near: Any, tol: float, seed: int):
         self.mass, self.k, self.near, self.tol, self.seed = mass, k, near, tol, seed
         self.attempts: list[Attempt] = []
-        self.best: tuple[Ritz, _Attempt, Float[np.ndarray, " k"], Float[np.ndarray, " k"]] | None = None
+        self.best: tuple[Ritz, _Attempt, np.ndarray, np.ndarray] | None = None
         self._state(problem)
 
     def _state(self, problem: Problem) -> None:
@@ -197,7 +196,6 @@ class _Search:
 
     def run(self, deadline: float, max_features: int) -> None:
         """Try one space after the other until two agree."""
-        waves = lambda: self._wave_number()
         every = families(self.problem, max_features, self._source_problem, self._wave_number)
         for number, family in enumerate(every):
             before: _Attempt | None = None
@@ -291,7 +289,7 @@ class _Search:
             self.best = found, after, errors, self._distances(before, after, found)
         return float(np.max(errors))
 
-    def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> Float[np.ndarray, " k"]:
+    def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:
         """How far eigenfunctions are from the span of those in the other space, relative to their size."""
         points = self.problem.domain.sample(COMPARED, "random", key=self.seed + 2)
         old = _values(before.pencil, before.ritz.functions, points)
@@ -361,11 +359,11 @@ class _Search:
         return pencil.problem, pencil, Ritz(ritz.values, functions.real, ritz.residuals)
 
 
-def _norm(values: Complex[np.ndarray, "n e k"]) -> Float[np.ndarray, " k"]:
+def _norm(values: np.ndarray) -> np.ndarray:
     return np.sqrt(np.sum(np.abs(values) ** 2, axis=(0, 1)))
 
 
-def _differences(before: Ritz, after: Ritz) -> Float[np.ndarray, " k"]:
+def _differences(before: Ritz, after: Ritz) -> np.ndarray:
     """The relative differences of the eigenvalues of two spaces, each compared with its counterpart."""
     gaps = np.abs(after.values[:, None] - before.values[None])
     rows, columns = linear_sum_assignment(gaps)
@@ -375,7 +373,7 @@ def _differences(before: Ritz, after: Ritz) -> Float[np.ndarray, " k"]:
     return found / np.maximum(sizes, NEARLY_ZERO * sizes.max())
 
 
-def _values(pencil: Pencil, functions: Inexact[np.ndarray, "m c p"], points: np.ndarray) -> np.ndarray:
+def _values(pencil: Pencil, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Functions at points, a column for each."""
     layout = pencil.problem.layout
     parts = (functions,) if layout.is_complex else (functions.real, functions.imag)
@@ -386,7 +384,7 @@ def _values(pencil: Pencil, functions: Inexact[np.ndarray, "m c p"], points: np.
     return values.reshape(len(values), -1).T
 
 
-def _normalised(pencil: Pencil, functions: Inexact[np.ndarray, "m c p"]) -> Inexact[np.ndarray, "m c p"]:
+def _normalised(pencil: Pencil, functions: np.ndarray) -> np.ndarray:
     """Functions of norm 1 in L2, real and positive where they are largest."""
     domain = pencil.problem.domain
     rule = quadrature_of(domain).whole(NORM_NODES.get(domain.dim, 8))

@@ -3,8 +3,8 @@
 The space spanned by T f, T² f, … for a block of functions f contains good approximations of the eigenfunctions whose
 eigenvalues are nearest to the shift. A block as wide as the number of wanted eigenvalues finds multiple ones, too.
 
-Rounding errors of T are errors of λ, amplified by the condition of the matrix. With left eigenvectors Y beside the
-right ones C, found by the same iteration for the adjoint, the small pencil (Yᴴ F C, Yᴴ M C) has the same eigenvalues up to
+Rounding errors of T are errors of λ, amplified by the condition of the matrix. With left
+eigenvectors Y beside the right ones C, found by the same iteration for the adjoint, the small pencil (Yᴴ F C, Yᴴ M C) has the same eigenvalues up to
 products of errors: this is Rayleigh's quotient of a matrix that is not symmetric, and one step of Newton's iteration in
 (u, λ). In boxes, where systems are not solved from the left, and in features that are nearly dependent, a second shift
 next to each eigenvalue does the same: the errors are in proportion to its distance.
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from jaxtyping import Complex, Float, Inexact
 
 from pdofm.questions.pencil import DenseShifted, Functions, Pencil, Shifted
 
@@ -44,7 +43,7 @@ STEPS = 2
 """Steps of the refinement by a second shift. Each divides what is left of other eigenfunctions by their distance over
 `ASIDE`."""
 
-Columns = Inexact[np.ndarray, "... p"]
+Columns = np.ndarray
 """Vectors of any kind, the last axis running over them."""
 
 
@@ -53,9 +52,9 @@ class Ritz:
     """Approximate eigenvalues of a pencil, nearest to the shift first, with their functions; `residuals` are those of
     T, relative to its eigenvalue."""
 
-    values: Complex[np.ndarray, " k"]
-    functions: Inexact[np.ndarray, "m c k"]
-    residuals: Float[np.ndarray, " k"]
+    values: np.ndarray
+    functions: np.ndarray
+    residuals: np.ndarray
 
     def chosen(self, which: Any) -> "Ritz":
         """Some of them, in that order."""
@@ -85,7 +84,7 @@ def two_sided(shifted: DenseShifted, shift: Any, found: Ritz, seed: int) -> Ritz
     return Ritz((shift + mu)[order], functions[:, :, order], found.residuals)
 
 
-def _paired(reference: Complex[np.ndarray, " k"], values: Complex[np.ndarray, " k"]) -> np.ndarray:
+def _paired(reference: np.ndarray, values: np.ndarray) -> np.ndarray:
     """The order in which values are closest to others, one to one."""
     from scipy.optimize import linear_sum_assignment
 
@@ -98,7 +97,7 @@ def _krylov(
     sample: Callable[[Columns], Columns],
     block: Columns,
     count: int,
-) -> tuple[Complex[np.ndarray, " k"], Columns, Float[np.ndarray, " k"]]:
+) -> tuple[np.ndarray, Columns, np.ndarray]:
     """The eigenvalues of a map that are largest in modulus, with their vectors and relative residuals. Vectors are
     compared by their samples."""
     bases: list[Columns] = []
@@ -118,7 +117,7 @@ def _krylov(
             return theta, np.concatenate(bases, axis=-1) @ y, residuals
 
 
-def _random(pencil: Pencil, count: int, rng: np.random.Generator) -> Inexact[np.ndarray, "n e p"]:
+def _random(pencil: Pencil, count: int, rng: np.random.Generator) -> np.ndarray:
     """Plane waves with a few periods in the domain, in every equation: functions that are not orthogonal to any
     eigenfunction that a small space can represent."""
     domain, n = pencil.problem.domain, len(pencil.points)
@@ -147,9 +146,7 @@ def _orthonormal(
     return block, values
 
 
-def _ritz(
-    count: int, samples: list[np.ndarray], images: list[np.ndarray]
-) -> tuple[Complex[np.ndarray, " k"], np.ndarray, Float[np.ndarray, " k"]]:
+def _ritz(count: int, samples: list[np.ndarray], images: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The largest eigenvalues of a map in the space of the samples, their coordinates, and relative residuals."""
     q, image = np.concatenate(samples, axis=1), np.concatenate(images, axis=1)
     theta, y = np.linalg.eig(q.conj().T @ image)
@@ -167,7 +164,7 @@ def _real_basis(block: Functions) -> Functions:
     return u[:, : block.shape[2]].reshape(m, c, -1)
 
 
-def is_real(values: Complex[np.ndarray, " k"]) -> bool:
+def is_real(values: np.ndarray) -> bool:
     """Whether eigenvalues are real, up to what an iteration leaves."""
     return bool(np.all(np.abs(values.imag) <= REAL * np.abs(values)))
 

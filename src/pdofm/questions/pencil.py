@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Inexact
+from jaxtyping import Inexact
 
 from pdofm._types import Key
 from pdofm.calculus.terms import Term
@@ -32,8 +32,8 @@ from pdofm.features import BoxPolynomials, Features
 from pdofm.numerics.cod import LeftAndRight
 from pdofm.problem.problem import Problem
 
-Functions = Inexact[np.ndarray, "m c p"]
-Values = Inexact[np.ndarray, "n e p"]
+Functions = Inexact[np.ndarray, "_ _ _"]
+Values = Inexact[np.ndarray, "_ _ _"]
 Rows = Inexact[np.ndarray, "_ _"]
 """Vectors of all rows of a system, a column for each."""
 
@@ -53,7 +53,7 @@ class Pencil(ABC):
 
     problem: Problem
     features: Features
-    points: Float[np.ndarray, "n d"]
+    points: np.ndarray
     entries: int
 
     @property
@@ -68,32 +68,32 @@ class Pencil(ABC):
     def mass(self, functions: Functions) -> Values:
         """The mass of functions at the points."""
 
-    def samples(self, functions: Functions) -> Inexact[np.ndarray, "rows p"]:
+    def samples(self, functions: Functions) -> np.ndarray:
         """Functions at the points, all components of one function in a column: what they are compared by."""
         values = evaluate_all(self.features, np.moveaxis(self.real(functions), 2, 0), self.points)
         found = self.problem.layout.gathered(values)
         return found.reshape(len(found), -1).T
 
-    def real(self, functions: Functions) -> Float[np.ndarray, "m C p"]:
+    def real(self, functions: Functions) -> np.ndarray:
         """Coefficients of complex functions as those of their real and imaginary parts."""
         if not self.is_complex:
             return functions
         return np.concatenate([functions.real, functions.imag], axis=1)
 
-    def gathered(self, coefficients: Float[np.ndarray, "m C p"]) -> Functions:
+    def gathered(self, coefficients: np.ndarray) -> Functions:
         """The inverse of `real`."""
         return np.moveaxis(self.problem.layout.gathered(np.moveaxis(coefficients, 1, 2)), 2, 1)
 
-    def split(self, values: Values) -> Float[np.ndarray, "n k p"]:
+    def split(self, values: Values) -> np.ndarray:
         """Values of complex left sides as real ones."""
         return np.concatenate([values.real, values.imag], axis=1) if self.is_complex else values
 
-    def joined(self, values: Float[np.ndarray, "n k p"]) -> Values:
+    def joined(self, values: np.ndarray) -> Values:
         """The inverse of `split`."""
         k = values.shape[1] // 2
         return values[:, :k] + 1j * values[:, k:] if self.is_complex else values
 
-    def times(self, shift: Any, rows: Float[np.ndarray, "n k ..."]) -> Float[np.ndarray, "n k ..."]:
+    def times(self, shift: Any, rows: np.ndarray) -> np.ndarray:
         """Rows of left sides multiplied by a number, which is complex if the problem is."""
         if not self.is_complex:
             return np.real(shift) * rows
@@ -105,7 +105,7 @@ class Pencil(ABC):
 class Shifted(ABC):
     """A pencil that is factored for a shift: ``solve(values)`` applies the inverse of operator - shift · mass."""
 
-    def __init__(self, pencil: Pencil, scales: Float[np.ndarray, "n k"], rows: int, start: int):
+    def __init__(self, pencil: Pencil, scales: np.ndarray, rows: int, start: int):
         self.pencil, self._scales, self._rows, self._start = pencil, scales, rows, start
 
     def solve(self, values: Values) -> Functions:
@@ -118,7 +118,7 @@ class Shifted(ABC):
         return pencil.gathered(self._solved(b).reshape(-1, components, p))
 
     @abstractmethod
-    def _solved(self, b: Float[np.ndarray, "rows p"]) -> Float[np.ndarray, "cols p"]:
+    def _solved(self, b: np.ndarray) -> np.ndarray:
         """The least-squares solutions for scaled right-hand sides."""
 
 
@@ -126,12 +126,12 @@ class DenseShifted(Shifted):
     """A dense pencil, factored, with its matrix F: [operator - shift · mass; conditions], all rows scaled. It can
     also be solved from the left, which gives left eigenvectors."""
 
-    def __init__(self, pencil: "DensePencil", scales: np.ndarray, matrix: Float[np.ndarray, "rows cols"]):
+    def __init__(self, pencil: "DensePencil", scales: np.ndarray, matrix: np.ndarray):
         super().__init__(pencil, scales, len(matrix), 0)
         self._pencil, self._matrix = pencil, matrix
         self._factors = LeftAndRight(matrix)
 
-    def _solved(self, b: Float[np.ndarray, "rows p"]) -> Float[np.ndarray, "cols p"]:
+    def _solved(self, b: np.ndarray) -> np.ndarray:
         return self._factors.solve(b)
 
     @property
@@ -152,11 +152,11 @@ class DenseShifted(Shifted):
         """The adjoint of T, on vectors of rows: multiplied by the mass, then solved with the adjoint of F."""
         return self._complex(self._factors.solve_left(self._pencil.mass_adjoint(self._scales, self._real(rows))))
 
-    def _complex(self, rows: Float[np.ndarray, "r p"]) -> Rows:
+    def _complex(self, rows: np.ndarray) -> Rows:
         """Rows of a complex problem as complex numbers: real parts of each point, or of each condition, come first."""
         return rows if not self.pencil.is_complex else rows[self._parts[0]] + 1j * rows[self._parts[1]]
 
-    def _real(self, rows: Rows) -> Float[np.ndarray, "r p"]:
+    def _real(self, rows: Rows) -> np.ndarray:
         if not self.pencil.is_complex:
             return rows
         found = np.empty((self._rows, rows.shape[1]))
@@ -193,14 +193,12 @@ class DensePencil(Pencil):
             shapes += [(block.equations, entries(layout, block)) for block in discretisation.blocks[1:]]
             self.parts = _real_and_imaginary(shapes)
 
-    def mass_rows(self, coefficients: Float[np.ndarray, "m p"]) -> Float[np.ndarray, "n k p"]:
+    def mass_rows(self, coefficients: np.ndarray) -> np.ndarray:
         """The mass of functions at the points, in real numbers."""
         found = self._mass.reshape(-1, self._mass.shape[2]) @ coefficients
         return found.reshape(*self._mass.shape[:2], -1)
 
-    def mass_adjoint(
-        self, scales: Float[np.ndarray, "n k"], rows: Float[np.ndarray, "r p"]
-    ) -> Float[np.ndarray, "m p"]:
+    def mass_adjoint(self, scales: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The transpose of the mass, with its rows scaled, times vectors of all rows."""
         weighted = scales.reshape(-1, 1) * rows[: scales.size]
         return self._mass.reshape(-1, self._mass.shape[2]).T @ weighted
@@ -209,7 +207,7 @@ class DensePencil(Pencil):
         c = self.real(functions)
         return self.joined(self.mass_rows(c.reshape(-1, c.shape[2])))
 
-    def samples(self, functions: Functions) -> Inexact[np.ndarray, "rows p"]:
+    def samples(self, functions: Functions) -> np.ndarray:
         m, _, p = functions.shape
         return (self._values @ functions.reshape(m, -1)).reshape(-1, p)
 
@@ -226,7 +224,7 @@ class _BoxShifted(Shifted):
         super().__init__(pencil, scales, rows, 0)
         self._factorization = factorization
 
-    def _solved(self, b: Float[np.ndarray, "rows p"]) -> Float[np.ndarray, "cols p"]:
+    def _solved(self, b: np.ndarray) -> np.ndarray:
         return self._factorization.solve(b)
 
 
