@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from pdofm._types import Key
 from pdofm.adaptive.schedule import GROWTH
@@ -17,11 +16,10 @@ from pdofm.calculus.terms import Term, in_layout
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.evaluate import evaluate_all
-from pdofm.domain.quadrature import quadrature_of
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Operator, Problem
+from pdofm.questions.compare import NEARLY_ZERO, differences, norm, normalised, values_at
 from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
 from pdofm.questions.modes import Mode, Modes
 from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
@@ -47,9 +45,6 @@ RESOLVED = 1e-3
 ACCIDENT = 0.1
 """The smallest estimate of an eigenvalue, relative to the largest of all."""
 
-NEARLY_ZERO = 1e-3
-"""Errors of eigenvalues below this fraction of the largest are measured against that fraction."""
-
 UNRESOLVED = {1: 400, 2: 350, 3: 1000}
 """A family whose spaces have found too few eigenfunctions up to this size, by dimension, is given up."""
 
@@ -58,9 +53,6 @@ MAX_FEATURES = 2000
 
 HELD_OUT, COMPARED = 400, 600
 """Points at which eigenfunctions are checked, and at which those of two spaces are compared."""
-
-NORM_NODES = {1: 100, 2: 40, 3: 16}
-"""Nodes of quadrature along the longest side for the norm of eigenfunctions, by dimension."""
 
 
 def eigs(
@@ -264,22 +256,20 @@ class _Search:
             sizes.append(np.stack(sides, axis=2))
         left, right = sizes[0], sizes[1] * found.values
         # An eigenvalue of zero has no terms of its own size.
-        size = _norm(left) + _norm(right) + NEARLY_ZERO * self.scale * _norm(sizes[1])
-        violation = _norm(left - right) / np.maximum(size, 1e-300)
+        size = norm(left) + norm(right) + NEARLY_ZERO * self.scale * norm(sizes[1])
+        violation = norm(left - right) / np.maximum(size, 1e-300)
         kept = np.flatnonzero(violation <= SPURIOUS)
         kept = kept[np.argsort(np.abs(found.values[kept] - self.near), kind="stable")][: self.k]
         return found.chosen(kept)
 
     def _compare(self, before: _Attempt, after: _Attempt) -> float:
         """The largest estimated error of the eigenvalues, from those of two spaces."""
-        if len(before.ritz.values) < self.k or len(after.ritz.values) < self.k:
+        few = min(len(before.ritz.values), len(after.ritz.values)) < self.k
+        if few or before.pencil.is_complex != after.pencil.is_complex:
             return np.inf
-        if before.pencil.is_complex != after.pencil.is_complex:
-            return np.inf
-        errors = _differences(before.ritz, after.ritz)
-        found = after.ritz
+        errors, found = differences(before.ritz, after.ritz), after.ritz
         if np.max(errors) < RESOLVED and np.max(errors) > ROUNDING:
-            better = _differences(before.refined, after.refined)
+            better = differences(before.refined, after.refined)
             # Refinement removes rounding errors; where the space is the limit it may do harm.
             if np.max(better) < np.max(errors):
                 found, errors = after.refined, better
@@ -292,8 +282,8 @@ class _Search:
     def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:
         """How far eigenfunctions are from the span of those in the other space, relative to their size."""
         points = self.problem.domain.sample(COMPARED, "random", key=self.seed + 2)
-        old = _values(before.pencil, before.ritz.functions, points)
-        new = _values(after.pencil, found.functions, points)
+        old = values_at(before.pencil, before.ritz.functions, points)
+        new = values_at(after.pencil, found.functions, points)
         left = new - old @ np.linalg.lstsq(old, new, rcond=None)[0]
         return np.linalg.norm(left, axis=0) / np.linalg.norm(new, axis=0)
 
@@ -326,7 +316,7 @@ class _Search:
         ritz, attempt, errors, distances = self.best
         verdict = judge(Evidence(tol=self.tol, estimate=float(np.max(errors))), "allow more time (max_seconds=)")
         problem, pencil, ritz = self._real_if_possible(attempt.pencil, ritz)
-        functions = _normalised(pencil, ritz.functions)
+        functions = normalised(pencil, ritz.functions)
         real = not problem.layout.is_complex or np.all(np.abs(ritz.values.imag) <= errors * np.abs(ritz.values))
         values = ritz.values.real if real else ritz.values
         size = pencil.features.size
@@ -357,41 +347,3 @@ class _Search:
             is_second = j > 0 and abs(ritz.values[j] - np.conj(ritz.values[j - 1])) == 0 and np.any(values[1])
             functions[:, :, j] = functions[:, :, j].imag if is_second else functions[:, :, j].real
         return pencil.problem, pencil, Ritz(ritz.values, functions.real, ritz.residuals)
-
-
-def _norm(values: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.sum(np.abs(values) ** 2, axis=(0, 1)))
-
-
-def _differences(before: Ritz, after: Ritz) -> np.ndarray:
-    """The relative differences of the eigenvalues of two spaces, each compared with its counterpart."""
-    gaps = np.abs(after.values[:, None] - before.values[None])
-    rows, columns = linear_sum_assignment(gaps)
-    sizes = np.abs(after.values)
-    found = np.empty(len(after.values))
-    found[rows] = gaps[rows, columns]
-    return found / np.maximum(sizes, NEARLY_ZERO * sizes.max())
-
-
-def _values(pencil: Pencil, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Functions at points, a column for each."""
-    layout = pencil.problem.layout
-    parts = (functions,) if layout.is_complex else (functions.real, functions.imag)
-    found = [
-        layout.gathered(evaluate_all(pencil.features, np.moveaxis(pencil.real(part), 2, 0), points)) for part in parts
-    ]
-    values = found[0] if layout.is_complex else found[0] + 1j * found[1]
-    return values.reshape(len(values), -1).T
-
-
-def _normalised(pencil: Pencil, functions: np.ndarray) -> np.ndarray:
-    """Functions of norm 1 in L2, real and positive where they are largest."""
-    domain = pencil.problem.domain
-    rule = quadrature_of(domain).whole(NORM_NODES.get(domain.dim, 8))
-    values = _values(pencil, functions, rule.points)
-    weights = np.tile(rule.weights[:, None], (1, len(values) // len(rule.weights))).reshape(-1)
-    norms = np.sqrt(weights @ np.abs(values) ** 2)
-    largest = values[np.argmax(np.abs(values), axis=0), np.arange(values.shape[1])]
-    phases = largest / np.abs(largest)
-    phases = phases if pencil.is_complex else phases.real
-    return functions / (norms * phases)
