@@ -5,7 +5,8 @@ eigenvalues are nearest to the shift. A block as wide as the number of wanted ei
 
 Rounding errors of T are errors of λ, amplified by the condition of the matrix. With left eigenvectors Y beside the
 right ones C, found by the same iteration for the adjoint, the small pencil (Yᴴ F C, Yᴴ M C) has the same eigenvalues
-up to products of errors: this is Rayleigh's quotient of a matrix that is not symmetric, and one step of Newton's iteration in
+up to products of errors:
+this is Rayleigh's quotient of a matrix that is not symmetric, and one step of Newton's iteration in
 (u, λ). In boxes, where systems are not solved from the left, and in features that are nearly dependent, a second shift
 next to each eigenvalue does the same: the errors are in proportion to its distance.
 """
