@@ -1,20 +1,44 @@
 """Every domain: interior points, boundary points with normals, measures, names; and the errors."""
 
+import json
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ellipe
 
-from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Polygon, Shell, SpaceTime
+from pdofm.domain import (
+    Annulus,
+    Ball,
+    Box,
+    Cone,
+    Curve,
+    Cylinder,
+    Disk,
+    Domain,
+    Ellipse,
+    Extrusion,
+    Implicit,
+    Interval,
+    Mesh,
+    Polygon,
+    Revolution,
+    Shell,
+    SpaceTime,
+    Torus,
+)
+from pdofm.domain.files import describe, restored
 from pdofm.errors import DomainError, PdofmError, UnknownNameError
 from pdofm.numerics.sampling import SAMPLINGS
 
 PI = math.pi
 LENS = 2 * PI / 3 - math.sqrt(3) / 2  # two unit disks whose centers are 1 apart
 TURN = PI / 6
+ELLIPSE = 4 * 1.5 * ellipe(1 - 1 / 9)  # the circumference for half-axes 1.5 and 0.5
 TRIANGLE = [[0, 0], [2, 0], [0, 1]]
 SQUARE = Box([-1, -1], [1, 1])
 
@@ -23,6 +47,23 @@ def turned(center, side, angle) -> Polygon:
     corners = side / 2 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     return Polygon(np.asarray(center) + corners @ rotation.T)
+
+
+def cube_mesh() -> Mesh:
+    corners = [[i, j, k] for i in (0, 1) for j in (0, 1) for k in (0, 1)]
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    return Mesh(vertices=corners, faces=[[q[0], q[i], q[i + 1]] for q in quads for i in (1, 2)])
+
+
+def flower(s):
+    """The curve r = 1 + 0.2 cos(3 φ)."""
+    radius, angle = 1 + 0.2 * jnp.cos(6 * PI * s), 2 * PI * s
+    return radius * jnp.cos(angle), radius * jnp.sin(angle)
+
+
+def flower_length() -> float:
+    angle = np.arange(400) * 2 * PI / 400  # the trapezoidal rule: exact up to rounding for periodic functions
+    return 2 * PI * float(np.mean(np.hypot(1 + 0.2 * np.cos(3 * angle), 0.6 * np.sin(3 * angle))))
 
 
 @dataclass
@@ -56,6 +97,81 @@ CASES = {
         ),
         9.75,
         12 + 2 * math.sqrt(13) + 2 * (1 + math.sqrt(0.5)),
+    ),
+    "ellipse": Case(lambda: Ellipse([1, 2], 0.5, 1.5), 0.75 * PI, ELLIPSE),
+    "turned-ellipse": Case(lambda: Ellipse([0, 1], 1.5, 0.5, angle=0.7), 0.75 * PI, ELLIPSE),
+    "round-ellipse": Case(lambda: Ellipse([0, 0], 1, 1), PI, 2 * PI),
+    "flower": Case(lambda: Curve(flower), 1.02 * PI, flower_length()),
+    "clockwise-flower": Case(lambda: Curve(lambda s: flower(-s)), 1.02 * PI, flower_length()),
+    "circle-through-points": Case(
+        lambda: Curve([[math.cos(2 * PI * k / 8), math.sin(2 * PI * k / 8)] for k in range(8)]), PI, 2 * PI
+    ),
+    "half-ellipse": Case(lambda: Ellipse([0, 0], 1.5, 0.5) & Box([-2, 0], [2, 2]), 0.375 * PI, ELLIPSE / 2 + 3),
+    "square-with-elliptic-hole": Case(lambda: SQUARE - Ellipse([0, 0], 0.75, 0.25), 4 - 3 * PI / 16, 8 + ELLIPSE / 2),
+    "cylinder": Case(lambda: Cylinder([1, 0, 0], [1, 2, 0], 0.5), PI / 2, 2.5 * PI),
+    "oblique-cylinder": Case(lambda: Cylinder([0, 0, 1], [1, 2, 3], 0.5), 0.75 * PI, 3.5 * PI),
+    "cone": Case(lambda: Cone([0, 0, 0], [0, 0, 2], 1), 2 * PI / 3, PI * (1 + math.sqrt(5))),
+    "truncated-cone": Case(lambda: Cone([0, 0, 0], [2, 0, 0], 1, 0.5), 7 * PI / 6, PI * (1.25 + 1.5 * math.sqrt(4.25))),
+    "torus": Case(lambda: Torus([0, 0, 1], 1, 0.4), 0.32 * PI**2, 1.6 * PI**2),
+    "oblique-torus": Case(lambda: Torus([1, 0, 0], 1, 0.4, axis=[1, 1, 0]), 0.32 * PI**2, 1.6 * PI**2),
+    "extruded-l-shape": Case(lambda: Extrusion(SQUARE - Box([0, 0], [1, 1]), (1, 3)), 6, 22),
+    "extruded-ellipse": Case(lambda: Extrusion(Ellipse([0, 0], 1.5, 0.5), 2), 1.5 * PI, 1.5 * PI + 2 * ELLIPSE),
+    "ball-by-revolution": Case(lambda: Revolution(Disk([0, 1], 2)), 32 * PI / 3, 16 * PI),
+    "ring-by-revolution": Case(lambda: Revolution(Box([1, 0], [2, 1])), 3 * PI, 12 * PI),
+    "pipe-by-revolution": Case(lambda: Revolution(Box([0, 0], [2, 1])), 4 * PI, 12 * PI),
+    "cube-with-a-drilled-hole": Case(
+        lambda: Box([-1, -1, -1], [1, 1, 1]) - Cylinder([0, 0, -2], [0, 0, 2], 0.5),
+        8 - PI / 2,
+        24 - PI / 2 + 2 * PI,
+        accuracy=1e-3,
+    ),
+    "moved-disk": Case(lambda: Disk().scaled(2).translated([1, 2]), 4 * PI, 4 * PI),
+    "turned-box": Case(lambda: Box([0, 0], [1, 2]).rotated(0.4), 2, 6),
+    "turned-l-shape": Case(lambda: (SQUARE - Box([0, 0], [1, 1])).rotated(0.3, about=[1, 1]).scaled(0.5), 0.75, 4),
+    "turned-flower": Case(lambda: Curve(flower).rotated(0.3).scaled(3, about=[1, 0]), 9.18 * PI, 3 * flower_length()),
+    "turned-polygon": Case(lambda: Polygon(TRIANGLE).rotated(1).translated([5, 0]), 1, 3 + math.sqrt(5)),
+    "turned-ellipse-by-method": Case(lambda: Ellipse([1, 0], 0.5, 1.5).rotated(0.7), 0.75 * PI, ELLIPSE),
+    "turned-cube": Case(lambda: Box([0] * 3, [1, 2, 3]).rotated(0.5, axis=[1, 2, 2]).scaled(2), 48, 88),
+    "turned-torus": Case(
+        lambda: Torus([1, 0, 0], 1, 0.4).rotated(0.5, axis=[1, 0, 0]).rotated(0.4), 0.32 * PI**2, 1.6 * PI**2
+    ),
+    "moved-interval": Case(lambda: Interval(0, 1).scaled(3).translated([2]), 3, 2),
+    "implicit-ellipse": Case(
+        lambda: Implicit(lambda x: (x[0] / 1.5) ** 2 + (x[1] / 0.5) ** 2 - 1, [-2, -1], [2, 1]), 0.75 * PI, ELLIPSE
+    ),
+    "implicit-ring": Case(
+        lambda: Implicit(lambda x: (jnp.sum(x**2) - 1) * (jnp.sum(x**2) - 0.25), [-2, -2], [2, 2]), 0.75 * PI, 3 * PI
+    ),
+    "two-implicit-disks": Case(
+        lambda: Implicit(
+            lambda x: jnp.minimum((x[0] - 1) ** 2 + x[1] ** 2, (x[0] + 1) ** 2 + x[1] ** 2) - 0.25, [-2, -2], [2, 2]
+        ),
+        0.5 * PI,
+        2 * PI,
+    ),
+    "implicit-disk-minus-box": Case(
+        lambda: Implicit(lambda x: jnp.sum(x**2) - 1, [-2, -2], [2, 2]) - Box([-2, -2], [2, 0]), PI / 2, PI + 2
+    ),
+    "implicit-ball": Case(
+        lambda: Implicit(lambda x: jnp.sum((x - 1) ** 2) - 1, [-0.3] * 3, [2.3] * 3), 4 / 3 * PI, 4 * PI, accuracy=1e-6
+    ),
+    "implicit-torus": Case(
+        lambda: Implicit(lambda x: (jnp.hypot(x[0], x[1]) - 1) ** 2 + x[2] ** 2 - 0.16, [-2, -2, -1], [2, 2, 1]),
+        0.32 * PI**2,
+        1.6 * PI**2,
+        accuracy=1e-4,
+    ),
+    "mesh-of-a-cube": Case(cube_mesh, 1, 6),
+    "mesh-of-an-octahedron": Case(
+        lambda: Mesh(
+            vertices=[[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]],
+            faces=[[i, (i + 1) % 4, 4] for i in range(4)] + [[(i + 1) % 4, i, 5] for i in range(4)],
+        ),
+        4 / 3,
+        4 * math.sqrt(3),
+    ),
+    "mesh-minus-ball": Case(
+        lambda: cube_mesh() - Ball([0, 0, 0], 0.5), 1 - PI / 48, 6 - 3 * PI / 16 + PI / 8, accuracy=1e-3
     ),
     "two-intervals": Case(lambda: Interval(0, 1) | Interval(2, 3), 2, 4),
     "touching-intervals": Case(lambda: Interval(0, 1) | Interval(1, 3), 3, 2),
@@ -254,6 +370,21 @@ def test_where_cuts_every_boundary_into_two_parts(domain):
     assert (left | right).names == tuple(dict.fromkeys(left.names + right.names))
 
 
+def test_domains_are_restored_from_numbers_and_by_pickle(domain):
+    if domain.arguments is None:
+        with pytest.raises(pickle.PicklingError, match="given by a function"):
+            pickle.dumps(domain)
+        return
+    points, normals = domain.boundary.sample(30)
+    for again in (restored(json.loads(json.dumps(describe(domain)))), pickle.loads(pickle.dumps(domain))):
+        assert (type(again), repr(again)) == (type(domain), repr(domain))
+        np.testing.assert_array_equal(again.boundary.sample(30), (points, normals))
+        np.testing.assert_array_equal(
+            again.level(domain.candidates(np.full((1, domain.dim), 0.3))),
+            domain.level(domain.candidates(np.full((1, domain.dim), 0.3))),
+        )
+
+
 # ---- parts ----
 
 
@@ -430,6 +561,45 @@ ERRORS = {
     "ball on a line": (lambda: Ball([0]), "expected 2 or more. In one dimension use Interval"),
     "inside out": (lambda: Annulus(inner=1, outer=1), "radii of Annulus are inner=1, outer=1; expected inner < outer"),
     "shell without hole": (lambda: Shell(inner=0), "inner radius of Shell is 0; expected a positive number"),
+    "flat ellipse": (lambda: Ellipse(a=1, b=0), "half-axes of Ellipse are a=1, b=0; expected positive numbers"),
+    "open curve": (lambda: Curve(lambda s: (s, s**2)), "not resolved by 8192 points.*Check that it closes"),
+    "cornered curve": (lambda: Curve(lambda s: (jnp.abs(s - 0.5), jnp.sin(2 * PI * s))), "has no corner"),
+    "eight": (
+        lambda: Curve(lambda s: (jnp.sin(4 * PI * s), jnp.sin(2 * PI * s) + 0.1 * jnp.cos(2 * PI * s))),
+        "crosses itself; expected a simple closed curve",
+    ),
+    "curve of one number": (lambda: Curve(lambda s: (s, s, s)), "expected 2 coordinates"),
+    "curve through two points": (lambda: Curve([[0, 0], [1, 0]]), "A curve through 2 points encloses nothing"),
+    "flat cylinder": (lambda: Cylinder([1, 1, 1], [1, 1, 1]), "starts and ends at .1, 1, 1.; expected two different"),
+    "inverted cone": (lambda: Cone(end_radius=-1), "end radius of Cone is -1; expected 0 or a positive number"),
+    "thick torus": (lambda: Torus(radius=1, tube=1), "expected tube < radius"),
+    "extruded cube": (lambda: Extrusion(Ball(), 1), "Extrusion was given Ball.*expected a domain in the plane"),
+    "flat extrusion": (lambda: Extrusion(Disk(), 0), "expected a positive number or a pair z0 < z1"),
+    "lopsided profile": (lambda: Revolution(Disk([0.5, 0])), "crosses the axis but is not symmetric"),
+    "half a disk": (lambda: Revolution(Disk() & Box([0, -2], [2, 2])), "touches the axis; expected it together with"),
+    "turned interval": (lambda: Interval(0, 1).rotated(1), "a rotation needs a plane, or three dimensions"),
+    "moved evolution": (lambda: SpaceTime(Disk(), 1).translated([1, 1, 0]), "includes time; move its space first"),
+    "shrunk to nothing": (lambda: Disk().scaled(0), "factor is 0; expected a positive number"),
+    "no axis": (lambda: Ball().rotated(1, axis=[0, 0, 0]), "axis has length 0"),
+    "implicit nothing": (lambda: Implicit(lambda x: 1 + x[0] ** 2, [0, 0], [1, 1]), "nowhere negative on a grid"),
+    "implicit cut off": (
+        lambda: Implicit(lambda x: jnp.sum(x**2) - 1, [0, -2], [2, 2]),
+        "negative on a side of its box",
+    ),
+    "implicit corner": (
+        lambda: Implicit(lambda x: jnp.abs(x).max() - 1, [-2, -2], [2, 2]),
+        "not resolved|gradient other",
+    ),
+    "implicit vector": (lambda: Implicit(lambda x: x, [0, 0], [1, 1]), "expected one number at a point"),
+    "implicit numpy": (lambda: Implicit(lambda x: np.sin(x)[0], [0, 0], [1, 1]), "write it with jax.numpy"),
+    "implicit line": (lambda: Implicit(lambda x: x[0], [0], [1]), "expected lower < upper in 2 or 3 dimensions"),
+    "open mesh": (
+        lambda: Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], faces=[[0, 1, 2]]),
+        "not a closed surface: 3 of 3 edges",
+    ),
+    "mesh of nothing": (lambda: Mesh("nowhere.stl"), "There is no file 'nowhere.stl'"),
+    "mesh of both": (Mesh, "takes the path of a file, or vertices= and faces="),
+    "no such vertex": (lambda: Mesh(vertices=np.eye(3), faces=[[0, 1, 7]]), "names vertex 7; expected indices from 0"),
     "bow tie": (lambda: Polygon([[0, 0], [1, 1], [1, 0], [0, 1]]), "not valid: Self-intersection"),
     "two vertices": (lambda: Polygon([[0, 0], [1, 1]]), "has 2 distinct vertices; expected at least 3"),
     "closed segment": (lambda: Polygon([[0, 0], [1, 1], [0, 0]]), "has 2 distinct vertices"),

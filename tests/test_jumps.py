@@ -113,7 +113,7 @@ def test_the_place_of_the_jump_is_found_to_the_last_digits():
     ids=["search", "solve", "factor", "pretrain"],
 )
 def test_a_problem_with_a_hidden_jump_is_refused_with_the_remedy(call):
-    with pytest.raises(ProblemError, match=r"jumps near \[0\.5.*inside a derivative.*one unknown on each side"):
+    with pytest.raises(ProblemError, match=r"jumps near \[0\.5.*inside a derivative.*Regions.*Interface"):
         call(problem(HIDDEN["a step"]))
 
 

@@ -38,8 +38,9 @@ PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors"}
 
 # What is solved and what it is solved with: they meet in discrete.
 STRANGERS = [{"problem", "features"}]
-LAZILY_UPWARD = {"solving": {"output"}}
+LAZILY_UPWARD = {"solving": {"output"}, "domain": {"output"}}
 
+DRAWING = {"output.plot", "output.domains"}
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
 
 
@@ -169,7 +170,8 @@ def slow_errors(module: Module) -> Iterator[str]:
         if not one.lazy:
             yield f"{one} at module level; import {slow} inside the function that needs it"
         elif slow == "matplotlib" and not (
-            module.name == "output.plot" or (module.layer in APPLICATIONS and "figure" in module.name)
+            module.name in ("output.plot", "output.domains")
+            or (module.layer in APPLICATIONS and "figure" in module.name)
         ):
             yield f"{one}; only output.plot, and the figures of experiments and benchmarks, use matplotlib"
 

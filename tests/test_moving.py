@@ -25,6 +25,11 @@ TIED = {
         r"its subdomains\. Make the partition",
     ),
     "corner functions": (pf.CornerFunctions(BOX, convex=True), r"the corners of its domain\. Make them"),
+    "hole functions": (
+        pf.HoleFunctions(BOX - pf.Disk(BOX.lower + 0.5, 0.2), 2),
+        r"the holes of its domain\. Make them",
+    ),
+    "edge functions": (pf.EdgeFunctions(pf.Box([0, 0, 0], [1, 1, 1])), r"the edges of its domain\. Make them"),
     "stretched": (
         pf.StretchedPolynomials(BOX, degree=3, direction=[1, 0], center=1.0, width=0.1),
         r"its layer\. Make them",
@@ -66,7 +71,7 @@ def test_moved_features_have_the_same_values_at_corresponding_points(name):
 def test_features_that_cannot_be_moved_say_what_to_do(name):
     features, message = TIED[name]
     with pytest.raises(FeaturesError, match=f"{type(features).__name__} is tied to {message}"):
-        features.on(THERE)
+        features.on(THERE if features.dim == 2 else pf.Box([0, 0, 0], [2, 2, 2]))
 
 
 def test_features_do_not_move_to_another_dimension():

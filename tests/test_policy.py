@@ -13,7 +13,7 @@ from pdofm.adaptive.search import Search
 from pdofm.discrete.collocate import collocate
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, PdofmError, SolveError
 from pdofm.features.boxes import BoxPolynomials
-from pdofm.solving.solution import Attempt
+from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Status, Verdict, judge
 
 
@@ -162,7 +162,7 @@ def test_where_there_is_no_layer_none_is_found():
 def test_a_corner_is_found_without_a_word_about_it():
     u = pf.solve(pf.zoo.get("poisson-corner"), tol=1e-6)
     assert u.converged
-    assert u.space == "polynomials and corner functions"
+    assert u.space == "polynomials and singular functions"
     assert u.errors().relative_l2 <= 1e-6
     assert u.stats.features <= 2000
 

@@ -14,34 +14,60 @@ from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
-from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Interval, Part, Polygon, Shell, SpaceTime  # noqa: E402
+from pdofm.domain import (  # noqa: E402
+    Annulus,
+    Ball,
+    Box,
+    Cone,
+    Curve,
+    Cylinder,
+    Disk,
+    Domain,
+    Ellipse,
+    Extrusion,
+    Implicit,
+    Interval,
+    Mesh,
+    Part,
+    Polygon,
+    Regions,
+    Revolution,
+    Shell,
+    SpaceTime,
+    Torus,
+    read_geojson,
+    read_svg,
+)
 from pdofm.features import (  # noqa: E402
     BoxPolynomials,
     Chebyshev,
     Concatenate,
     CornerFunctions,
+    EdgeFunctions,
     Features,
     Fourier,
     Functions,
     HardDirichlet,
+    HoleFunctions,
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
     StretchedPolynomials,
     TransNet,
-    load,
-    save,
 )
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
 from pdofm.problem.integral import Mean  # noqa: E402
+from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
+from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
-from pdofm.solving.solution import Errors, Solution, Solutions, Stats  # noqa: E402
+from pdofm.solving.solution import Solution, Solutions  # noqa: E402
+from pdofm.solving.stats import Errors, Stats  # noqa: E402
 from pdofm.solving.verdict import Status, Verdict  # noqa: E402
 from pdofm.training import losses  # noqa: E402
 from pdofm.training.pretraining import Trained, pretrain  # noqa: E402
@@ -58,19 +84,29 @@ __all__ = [
     "Chebyshev",
     "Concatenate",
     "Condition",
+    "Cone",
     "CornerFunctions",
+    "Curve",
+    "Cylinder",
     "Dirichlet",
     "Disk",
     "Domain",
+    "EdgeFunctions",
+    "Ellipse",
     "Errors",
+    "Extrusion",
     "Features",
     "Fourier",
     "Functions",
     "HardDirichlet",
+    "HoleFunctions",
+    "Implicit",
     "Initial",
+    "Interface",
     "Interval",
     "Linear",
     "Mean",
+    "Mesh",
     "Mode",
     "Modes",
     "NetworkFeatures",
@@ -83,6 +119,8 @@ __all__ = [
     "Polygon",
     "Problem",
     "RandomFeatures",
+    "Regions",
+    "Revolution",
     "Robin",
     "Search",
     "Shell",
@@ -93,6 +131,7 @@ __all__ = [
     "Stats",
     "Status",
     "StretchedPolynomials",
+    "Torus",
     "Trained",
     "TransNet",
     "Verdict",
@@ -114,6 +153,8 @@ __all__ = [
     "partial",
     "plot",
     "pretrain",
+    "read_geojson",
+    "read_svg",
     "save",
     "solve",
     "tune_scale",

@@ -1,8 +1,7 @@
 """Polynomials in boxes that are split, and raised in degree, where the solution needs it.
 
-Round after round the problem is solved in the patches of a tree of boxes. Where a patch is seen to be wrong its degree
-is raised if its coefficients fall so fast that this reaches the tolerance, and it is split otherwise, across the axes
-along which they fall slowly.
+Round after round the problem is solved in the patches of a tree of boxes. Where a patch is wrong its degree is raised,
+if its coefficients fall fast enough; otherwise it is split, across the axes along which they fall slowly.
 """
 
 import math
@@ -17,19 +16,21 @@ from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, s
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Difference
 from pdofm.discrete.checks import check_problem
-from pdofm.discrete.cover import Cover, Inside
+from pdofm.discrete.cover import Inside
+from pdofm.discrete.materials import make_cover
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes
-from pdofm.solving.solution import Attempt, Residual, Solution, Stats
+from pdofm.solving.solution import Solution
+from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
 HIGHEST_DEGREE = {1: 24, 2: 20, 3: 9}
 HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
-"""Degrees of the first polynomials, by dimension, of the highest and, in boxes graded towards a singularity, of the
-lowest. The work in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
+"""Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
+in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -56,16 +57,15 @@ INNOCENT = 3e-3
 """A patch whose last coefficients are below this fraction of its indicator suffers from its neighbours."""
 
 RESOLVED, CLEAR = 1e-2, 1e-3
-"""Below the first indicator the solution has digits everywhere; below the second one coefficients that fall slowly in a
-box at a corner are the corner's."""
+"""Indicators below which the solution has digits everywhere, and below which slow convergence in a box at a corner is
+the corner's."""
 
 STEEP = 1.0
-"""Coefficients that fall by more than this, in the logarithm per degree, are those of a smooth function: its degree is
-raised even if that will not be enough."""
+"""Where coefficients fall by more than this, in the logarithm per degree, the degree is raised in any case."""
 
 LOOSE = 100.0
-"""In a patch that is cut by the boundary, last coefficients so many times larger than the error belong to a polynomial
-that is large outside of the domain, towards a singularity there: splitting helps, a higher degree does not."""
+"""In a cut patch, last coefficients so many times larger than the error belong to a polynomial that is large outside of
+the domain, towards a singularity there: splitting helps."""
 
 HALVING = math.log(3 + 8**0.5)
 """Slope of the coefficients, in the logarithm per degree, of a function that is singular at a distance of one box: it
@@ -77,7 +77,7 @@ this: that of a derivative, such as a pressure, may be negative."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
-and of the L2 norm. So it counts about as much at a corner, where it is largest in tiny patches, as elsewhere."""
+and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -88,14 +88,16 @@ SAFETY = 3.0
 """The estimate is so many times what the last rounds suggest: it is meant to be too small in one case of ten."""
 
 LEAST_FACTOR = 1e-3
-"""The error is never taken to be a smaller part of the indicator than this."""
+"""The error is taken to be at least this part of the indicator."""
 
 FEW_STEPS, MOST_STEPS = 2, 12
-"""Steps of Newton's iteration in a round, as long as nothing is resolved and afterwards: converged or not, the first
-solutions only tell where to refine."""
+"""Steps of Newton's iteration in a round, as long as nothing is resolved (only to see where to refine) and later."""
 
 PATIENCE = 4
-"""Rounds in which the indicator may fail to fall to half, after which rounding is taken to be the limit."""
+"""Rounds in which the indicator may fail to halve before rounding is taken to be the limit."""
+
+WORK = {1: 1.0, 2: 1.5, 3: 2.0}
+"""The work of a round grows like the number of unknowns to this power, by dimension."""
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
@@ -103,11 +105,10 @@ GOAL = 0.3
 
 def fits_boxes(problem: Problem) -> bool:
     """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only."""
-    layout, dim = problem.layout, problem.domain.dim
-    if dim not in FIRST_DEGREE:
-        return False
-    sides = [term.lhs for term in problem.terms if not isinstance(term.lhs, Difference)]
-    return all(symbol_of(side, layout, dim, dim - layout.has_time).is_computable for side in sides)
+    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
+    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
+    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
+    return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 
 
 def solve_in_boxes(
@@ -120,7 +121,7 @@ def solve_in_boxes(
         tol: the relative L2 error that is required, apart from the closest surroundings (1 % of the domain) of
             re-entrant corners and of points where the kind of condition changes.
         max_unknowns: coefficients of all components together. A round that would need more is not begun.
-        max_seconds: no round is begun after this time.
+        max_seconds: no round is begun that is expected to end after this time.
         key: seed of the points at which residuals are looked at.
     """
     check_problem("solve_in_boxes", problem)
@@ -135,11 +136,12 @@ def solve_in_boxes(
         if reason:
             break
         rounds.refine(found)
-        unknowns = rounds.unknowns()
+        unknowns, last = rounds.unknowns(), found.coefficients.size
+        expected = attempts[-1].seconds * max(unknowns / last, 1.0) ** WORK[problem.domain.dim]
         if unknowns > max_unknowns:
             reason = f"the next round would need {unknowns} unknowns, more than max_unknowns = {max_unknowns}"
-        elif spent > max_seconds:
-            reason = f"{spent:.0f} seconds have passed, more than max_seconds = {max_seconds:g}"
+        elif spent + expected > max_seconds:
+            reason = f"the next round would end after {spent + expected:.0f} s, more than max_seconds = {max_seconds:g}"
     return rounds.solution(tuple(attempts), reason, time.perf_counter() - start)
 
 
@@ -188,7 +190,7 @@ class _Rounds:
         """One round: solve, and estimate the error."""
         start = None if self.last is None else self.last.iterate
         rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
-        cover = Cover(self.problem.domain, self.tree, self.degrees, self.known)
+        cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
         self.largest.append(float(np.max(_errors(found))))
@@ -210,7 +212,7 @@ class _Rounds:
             fell = after < FELL * before
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
-        self.estimate = max(SAFETY * factor * after, found.left)
+        self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -320,19 +322,7 @@ class _Rounds:
         """The best round as a solution."""
         assert self.best is not None
         estimate, found = (1.0, self.last) if self.is_free and self.last is not None else self.best
-        missing = found.system.columns - found.system.rank
-        stats = Stats(
-            rows=found.rows,
-            features=found.features.size,
-            components=self.problem.layout.components,
-            rank=found.coefficients.size - missing,
-            condition=found.system.condition,
-            residuals={name: Residual(*each) for name, each in found.residuals.items()},
-            held_out_residual=float(np.sqrt(np.mean(found.indicator**2))),
-            seconds={"rounds": seconds},
-            steps=found.steps,
-            undetermined=float(self.is_free),
-        )
+        stats = found.stats({"rounds": seconds}, undetermined=float(self.is_free))
         ended = Verdict(Status.CONVERGED if np.isfinite(found.left) else Status.DIVERGED, reason)
         free = float(self.is_free)
         evidence = Evidence(
@@ -340,10 +330,10 @@ class _Rounds:
         )
         remedy = "add a condition, such as a value at a point" if self.is_free else f"the rounds ended: {reason}"
         verdict = judge(evidence, remedy)
-        values = (self.problem, found.features, found.coefficients, estimate, verdict, stats)
-        return Solution(*values, space=f"polynomials in {len(found.indicator)} boxes", attempts=attempts)
+        space = f"polynomials in {len(found.indicator)} boxes"
+        return Solution(self.problem, found.features, found.coefficients, estimate, verdict, stats, space, attempts)
 
 
 def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
     """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-    return found.indicator * np.exp(np.mean(np.log(found.local.shares), axis=1)) ** SMALL
+    return found.indicator * found.local.importance**SMALL

@@ -4,7 +4,7 @@ import math
 import time
 
 from pdofm.errors import SolveError
-from pdofm.solving.solution import Attempt
+from pdofm.solving.stats import Attempt
 
 MOST_FEATURES = 2000
 """Default budget of features per component of one dense factorisation, which takes seconds."""
@@ -59,6 +59,10 @@ class Ledger:
     def largest(self, space: str) -> int:
         """The largest number of features that was tried of a space; 0 if it was not tried."""
         return max((attempt.features for attempt in self.attempts if attempt.space == space), default=0)
+
+    def estimates(self, space: str) -> list[float]:
+        """The estimated errors of all attempts in a space, in order."""
+        return [attempt.estimate for attempt in self.attempts if attempt.space == space]
 
     def note(
         self,

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from pdofm._types import Vector
 from pdofm.calculus.jets import Index, unit
 from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Term
 from pdofm.problem.problem import Problem
 
 SAMPLES = 64
@@ -38,11 +39,15 @@ class Lengths:
 
 
 def lengths(problem: Problem) -> Lengths:
-    """The lengths of a linear equation for one unknown; otherwise none."""
-    domain, layout = problem.domain, problem.layout
+    """The lengths of a linear equation for one unknown, or the shortest ones of several regions; otherwise none."""
+    each = [_lengths(problem, equation) for equation in problem.equations]
+    return Lengths(np.max([one.waves for one in each], axis=0), np.min([one.layers for one in each], axis=0))
+
+
+def _lengths(problem: Problem, equation: Term) -> Lengths:
+    domain, layout = problem.domain_of(equation), problem.layout
     dim = domain.dim
     waves, layers = np.zeros(dim), np.full(dim, math.inf)
-    equation = problem.terms[0]
     symbol = symbol_of(equation.lhs, layout, dim, dim - layout.has_time)
     if layout.components > 1 or not symbol.is_affine or not symbol.is_small or layout.has_time:
         return Lengths(waves, layers)

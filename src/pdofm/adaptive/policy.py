@@ -15,14 +15,19 @@ from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
 from pdofm.adaptive.layer import Layer, find_layer
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
+from pdofm.adaptive.schedule import ends_soon, pays
 from pdofm.adaptive.search import Search
+from pdofm.adaptive.singular import singular_functions
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
-from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
+from pdofm.features import Chebyshev, Concatenate, Features, Fourier, polynomial_degree
 from pdofm.problem.conditions import Periodic
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
+
+HOLE_SHARE = 0.75
+"""The degree of the functions around holes, as a part of the degree that all features would have as polynomials."""
 
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
@@ -41,10 +46,10 @@ def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
     Features at hand come first, then polynomials: where the solution is smooth nothing is cheaper. Where they converge
-    slowly come remedies for what is known to spoil them: corner functions at re-entrant corners, then polynomials in
-    boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details
-    that take more polynomials, and a partition of unity. Networks and random features, which depend least on the shape
-    of the solution, come last.
+    slowly come remedies for what is known to spoil them: singular functions of corners, edges and round holes, then
+    polynomials in boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a
+    layer, details that take more polynomials, and a partition of unity. Networks and random features, which depend
+    least on the shape of the solution, come last.
     """
     for rule in RULES:
         if search.over:
@@ -63,29 +68,41 @@ def _grow_fourier(search: Search, why: str) -> None:
     search.grow("Fourier", why, lambda size: Fourier(search.problem.domain, size, kind="tensor"))
 
 
+def _polynomials(search: Search) -> Callable[[int], Features]:
+    return lambda size: Chebyshev(search.problem.domain, size)
+
+
 def _grow_polynomials(search: Search, why: str) -> None:
-    search.grow("polynomials", why, lambda size: Chebyshev(search.problem.domain, size), "clustered")
+    # Where something can be done about slow convergence, polynomials do not go on for long.
+    goes_on = ends_soon if _has_singular_functions(search) else pays
+    search.grow("polynomials", why, _polynomials(search), "clustered", goes_on=goes_on)
+
+
+def _resume_polynomials(search: Search, why: str) -> None:
+    above = search.ledger.largest("polynomials")
+    search.grow("polynomials", why, _polynomials(search), "clustered", above=above)
 
 
 def _grow_more_polynomials(search: Search, why: str) -> None:
-    search.grow(
-        "polynomials",
-        why,
-        lambda size: Chebyshev(search.problem.domain, size),
-        "clustered",
-        until_resolved=True,
-        above=search.ledger.largest("polynomials"),
-    )
+    above = search.ledger.largest("polynomials")
+    search.grow("polynomials", why, _polynomials(search), "clustered", until_resolved=True, above=above)
 
 
-def _grow_corner_functions(search: Search, why: str) -> None:
+def _grow_singular_functions(search: Search, why: str) -> None:
     domain = search.problem.domain
-    singular = CornerFunctions(domain, convex=True)  # too many for a small budget, which grow() leaves out
 
     def make(size: int) -> Features:
-        return Concatenate(Chebyshev(domain, max(size - singular.size, size // 2)), singular)
+        singular = singular_functions(domain, round(HOLE_SHARE * polynomial_degree(size, domain.dim)))
+        taken = sum(features.size for features in singular)  # too many for a small budget, which grow() leaves out
+        return Concatenate(Chebyshev(domain, max(size - taken, size // 2)), *singular)
 
-    search.grow("polynomials and corner functions", why, make, "clustered")
+    without = min(search.ledger.estimates("polynomials"), default=math.inf)
+
+    def goes_on(estimates: list[float], tol: float) -> bool:
+        """Where singular functions do not help, polynomials alone converge faster."""
+        return len(estimates) < 2 or (estimates[-1] < without and pays(estimates, tol))
+
+    search.grow("polynomials and singular functions", why, make, "clustered", goes_on=goes_on)
 
 
 def _refine_boxes(search: Search, why: str) -> None:
@@ -127,10 +144,22 @@ def _is_periodic(search: Search) -> bool:
     return not problem.layout.has_time and axes == set(range(problem.domain.dim))
 
 
-def _has_reentrant_corners(search: Search) -> bool:
+def _has_singular_functions(search: Search) -> bool:
+    """Whether the domain has corners, edges or holes, and the equation the singular functions that are known: it is one
+    equation of second order. At re-entrant corners they help in other equations, too."""
     problem = search.problem
-    is_plane = problem.domain.dim == 2 and not problem.layout.has_time
-    return is_plane and any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain))
+    if problem.layout.has_time:
+        return False
+    if any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain)):
+        return True
+    highest = max(problem.orders(axis)[0] for axis in range(problem.domain.dim))
+    is_plain = problem.layout.components == 1 and highest == 2
+    return is_plain and bool(singular_functions(problem.domain, 1))
+
+
+def _polynomials_were_cut_short(search: Search) -> bool:
+    estimates = search.ledger.estimates("polynomials")
+    return bool(estimates) and pays(estimates, search.tol) and not ends_soon(estimates, search.tol)
 
 
 def _boxes_apply(search: Search) -> bool:
@@ -157,10 +186,11 @@ RULES = (
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
     Rule("best where the solution is smooth", _always, _grow_polynomials),
     Rule(
-        "polynomials converge slowly, and the domain has a re-entrant corner",
-        _has_reentrant_corners,
-        _grow_corner_functions,
+        "polynomials converge slowly, and the domain has corners, edges or round holes",
+        _has_singular_functions,
+        _grow_singular_functions,
     ),
+    Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials),
     Rule("polynomials converge slowly: boxes are split where the solution needs it", _boxes_apply, _refine_boxes),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),

@@ -29,3 +29,11 @@ def sizes(dim: int, largest: int) -> Iterator[int]:
 def pays(estimates: list[float], tol: float) -> bool:
     """Whether the estimates of one space after another fall fast enough to go on."""
     return len(estimates) < 3 or estimates[-1] <= max(tol, estimates[-3] / PAYS)
+
+
+def ends_soon(estimates: list[float], tol: float) -> bool:
+    """Whether growth ends within a step: for the first three spaces, and if the estimates, falling on as in the last
+    step, are expected to reach the tolerance in the fourth."""
+    if len(estimates) == 3:
+        return estimates[-1] * min(estimates[-1] / estimates[-2], 1.0) <= tol
+    return len(estimates) < 3

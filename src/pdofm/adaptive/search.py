@@ -122,7 +122,10 @@ class Search:
         return found
 
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
-        """Keep the better one of a new solution and the best so far, and see whether it is confirmed."""
+        """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,
+        from which it differs by `change`, or by the best one."""
+        if self._best_values is not None:
+            change = float(np.fmin(change, distance(self._best_values, values)))
         self.reached = self._verdict(found, change).converged
         if self.reached or self.best is None or self._best_values is None or _rank(found) < _rank(self.best):
             self.best, self._best_values = found, values
@@ -162,9 +165,11 @@ class Search:
         *,
         until_resolved: bool = False,
         above: int = 0,
+        goes_on: Callable[[list[float], float], bool] = pays,
     ) -> Solution | None:
-        """Try ``make(size)`` with more and more features than `above`, as long as that pays; with `until_resolved` also
-        as long as nothing is resolved. Returns the last solution, if there is one."""
+        """Try ``make(size)`` with more and more features than `above`, as long as that pays by the estimates so far and
+        the tolerance; with `until_resolved` also as long as nothing is resolved. Returns the last solution, if there is
+        one."""
         estimates: list[float] = []
         size, found = above, None
         for most in sizes(self.problem.domain.dim, self.max_features):
@@ -178,20 +183,30 @@ class Search:
                 return found
             found = new
             estimates.append(found.error_estimate)
-            if not pays(estimates, self.tol) and (self.resolved or not until_resolved):
+            if not goes_on(estimates, self.tol) and (self.resolved or not until_resolved):
                 return found
         return found
 
     def run(self, policy: "Policy") -> Solution:
-        """Let a policy search, and say how it ended."""
-        policy(self)
+        """Let a policy search, and say how it ended. Ctrl-C ends it with the best solution so far, if there is one."""
+        interrupted = False
+        try:
+            policy(self)
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            interrupted = True
         best = self.best
         if best is None:
             raise SolveError(
                 "The policy has tried no space, or none within the budget. Let it call search.attempt(...), or raise "
                 "max_features."
             )
-        return replace(best, verdict=self._ending(best), attempts=tuple(self.ledger.attempts))
+        ending = self._ending(best)
+        if interrupted and not self.reached:
+            message = f"the search was interrupted; {ending.message}"
+            ending = replace(ending, status=Status.INTERRUPTED, message=message)
+        return replace(best, verdict=ending, attempts=tuple(self.ledger.attempts))
 
     def _ending(self, best: Solution) -> Verdict:
         """The verdict on the best solution, with what the search has to say about it."""

@@ -13,9 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdofm._types import Points, Vector
+from pdofm.adaptive.holes import split_around_holes
+from pdofm.adaptive.sectors import material_points
 from pdofm.calculus.terms import Difference
-from pdofm.domain import Part, corners
-from pdofm.domain.tree import BoxTree
+from pdofm.discrete.materials import make_tree
+from pdofm.domain import Domain, Part, corners, round_holes
+from pdofm.domain.tree import BoxTree, Forest
+from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions
+from pdofm.features.edges import box_edges
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -33,6 +38,9 @@ length: the two sides of a slit end at points that nearly coincide."""
 
 LONGEST = 3.0
 """The first boxes are at most so many times longer than wide."""
+
+EXPONENTS = (4.0, 8.0)
+"""The highest exponent at corners in small and in large spaces."""
 
 Degrees = tuple[int, ...]
 
@@ -55,10 +63,30 @@ class SingularPoint:
         power = 2 * self.exponent if self.is_strong else max(self.exponent, 1.0)
         return max(DEEPEST, (0.1 * tol) ** (1 / power))
 
+    def left(self, tol: float) -> float:
+        """The relative error that the smallest boxes at a strong singularity leave; measured in a checkerboard of
+        exponent 0.1, in which they are far from small enough, it is twice this."""
+        return 0.1 * self.smallest(tol) ** (2 * self.exponent) if self.is_strong else 0.0
+
+
+def singular_functions(domain: Domain, degree: int) -> list[Features]:
+    """The singular functions of the corners, edges and round holes of a domain: multipoles up to a degree around holes,
+    polynomials up to half of it along edges, and exponents up to a third of it at corners."""
+    found: list[Features] = []
+    if corners(domain):
+        found.append(CornerFunctions(domain, convex=True, highest=float(np.clip(degree / 3, *EXPONENTS))))
+    if box_edges(domain):
+        found.append(EdgeFunctions(domain, degree // 2))
+    if round_holes(domain):
+        found.append(HoleFunctions(domain, max(degree, 1)))
+    return found
+
 
 def singular_points(problem: Problem) -> list[SingularPoint]:
     """The corners of a plane domain, and the points where the kind of condition changes."""
     domain = problem.domain
+    if problem.regions is not None:
+        return [SingularPoint(*each) for each in material_points(problem)]
     if domain.dim != 2 or domain.has_time:
         return []
     near = COINCIDENT * domain.size
@@ -112,7 +140,7 @@ def first_tree(
     """Boxes that are cut through the singular points and at given coordinates, as (axis, coordinate); beyond these none
     is longer than `largest`, or much longer than wide."""
     domain = problem.domain
-    tree = BoxTree(domain.lower, domain.upper)
+    tree = make_tree(domain)
     for axis, at in cuts:
         for node in tree.leaves.tolist():
             lower, upper = tree.box(node)
@@ -136,6 +164,8 @@ def first_tree(
         over = sides / limit
         if np.max(over) > 1 + 1e-9:
             waiting += tree.split(node, int(np.argmax(over)))
+    if isinstance(tree, Forest):
+        split_around_holes(tree, domain)
     return tree
 
 

@@ -10,7 +10,7 @@ is computed from terms is real.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -56,7 +56,7 @@ class Layout:
 
     unknowns: tuple[tuple[str, int], ...] | None
     has_time: bool
-    is_complex: bool = False
+    is_complex: bool = field(default=False, kw_only=True)
 
     @property
     def numbers(self) -> int:
@@ -123,6 +123,31 @@ class Layout:
             return lambda *args: values(args)[start : start + size]
 
         return Fields({name: function(*at) for name, at in self.offsets.items()})
+
+
+@dataclass(frozen=True)
+class PairLayout(Layout):
+    """The unknowns on both sides of an interface between two regions: ``u.plate(x)`` and ``u.inclusion(x)``, in a
+    system ``u.plate.v(x)``. Components are those of the first region, then those of the second."""
+
+    regions: tuple[str, str]
+
+    @property
+    def one(self) -> Layout:
+        """The unknowns on one side."""
+        return Layout(self.unknowns, self.has_time)
+
+    @property
+    def components(self) -> int:
+        return 2 * self.one.components
+
+    def fields(self, evaluate: Evaluate) -> Any:
+        size = self.one.components
+
+        def side(start: int) -> Any:
+            return self.one.fields(lambda z: evaluate(z)[start : start + size])
+
+        return Fields({name: side(i * size) for i, name in enumerate(self.regions)})
 
 
 def joined(value: Any) -> Array:
@@ -224,7 +249,9 @@ def sides(lhs: LeftSide, dim: int) -> list[tuple[float, np.ndarray, LeftSide]]:
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """The equations ``lhs(u) = rhs`` at the points of a part of the domain; their rows are multiplied by `weight`."""
+    """The equations ``lhs(u) = rhs`` at the points of a part of the domain; their rows are multiplied by `weight`.
+
+    Where the domain consists of several regions, a term belongs to one of them, or to a `pair` on an interface."""
 
     name: str
     lhs: LeftSide
@@ -232,6 +259,8 @@ class Term:
     on: Where
     weight: float
     kind: str = "other"  # "value": prescribes all unknowns on the whole boundary; "periodic": opposite faces agree
+    region: str | None = None
+    pair: tuple[str, str] | None = None
 
 
 def distinct(terms: list[Term]) -> list[Term]:

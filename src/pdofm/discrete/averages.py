@@ -58,7 +58,7 @@ def averaged(cover: Cover, over: object, more: int = 0) -> Placed:
         rule, patch = rule_in_leaves(quadrature_of(cover.domain), cover.features, more)
         points, normals, weights = rule.points, rule.normals, rule.weights
     assert weights is not None
-    return Placed(points, normals, patch, weights / weights.sum())
+    return Placed(points, normals, patch, weights=weights / weights.sum())
 
 
 class Averages:

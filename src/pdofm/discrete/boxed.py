@@ -10,7 +10,9 @@ from jaxtyping import Float, Int
 from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
-from pdofm.discrete.local import LocalProblem, LocalTerm
+from pdofm.discrete.local import LocalProblem
+from pdofm.discrete.localterm import LocalTerm
+from pdofm.discrete.materials import AnyCover
 from pdofm.discrete.skeleton import Placed
 from pdofm.domain import Domain
 from pdofm.domain.tree import BoxTree
@@ -177,7 +179,7 @@ class BoxDiscretisation:
     @cached_property
     def weights(self) -> Float[np.ndarray, "P C"]:
         """How much each unknown counts in each patch."""
-        return self.local.weights(self.terms[0])
+        return self.local.weights(self.terms)
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -212,7 +214,7 @@ def undetermined(local: LocalProblem, qr: BlockQR, probe: Coefficients, placed: 
     return float(np.max(relative_sizes(rest, whole, vanishing=0.0)))
 
 
-def random_polynomial(problem: Problem, cover: Cover) -> Coefficients:
+def random_polynomial(problem: Problem, cover: AnyCover) -> Coefficients:
     """The coefficients in all patches of a product of random polynomials of one coordinate, one for each component;
     constant along axes that are periodic."""
     rng, patches, domain = np.random.default_rng(0), cover.patches, problem.domain

@@ -23,9 +23,10 @@ def check_problem(caller: str, problem: object) -> None:
         if problem.hidden_jump.is_certain:
             raise ProblemError(
                 f"{where} inside a derivative, where automatic differentiation does not see the jump: the solution "
-                "would be wrong. Use one unknown on each side of the jump, with conditions for the value and the flux "
-                "where they meet, or a smooth transition. A jump outside derivatives, as in a(x) * laplacian(u)(x), or "
-                "in the source is allowed."
+                "would be wrong. Divide the domain where it jumps, and state one equation in each region: "
+                "Problem(Regions(inside=…, outside=…), operator={'inside': …, 'outside': …}, conditions=[…, "
+                "Interface(flux={'inside': lambda u, x, normal: a * normal_derivative(u, normal)(x), 'outside': …})]). "
+                "A jump outside derivatives, as in a(x) * laplacian(u)(x), or in the source is allowed."
             )
         raise ProblemError(
             f"{where}. Whether that is inside a derivative, where automatic differentiation would not see it, cannot "
@@ -37,6 +38,11 @@ def check_problem(caller: str, problem: object) -> None:
 def check_fit(problem: Problem, features: Features) -> None:
     """Refuse features that are not made for the domain, or impose what the problem does not ask for."""
     domain = problem.domain
+    if problem.regions is not None:
+        raise FeaturesError(
+            f"{problem.name!r} has several regions, each of which needs features of its own. Leave the features out: "
+            "solve(problem, tol=1e-8) finds them."
+        )
     if features.dim != domain.dim:
         raise FeaturesError(
             f"The features are defined in {features.dim} dimensions, the domain {domain!r} has {domain.dim}. "

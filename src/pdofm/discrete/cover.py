@@ -4,6 +4,7 @@ A box of which little is inside would leave its polynomials nearly undetermined.
 shares most with: one polynomial lives on both. What carries one polynomial is a patch.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from pdofm._types import Mask, Points, Vector
 from pdofm.domain import Domain, Piece
-from pdofm.domain.tree import BoxTree, Faces
+from pdofm.domain.tree import BoxTree, Faces, TreeArrays
 from pdofm.features.boxes import BoxPolynomials, Patches, grouped
 from pdofm.numerics.nodes import midpoints
 from pdofm.numerics.sampling import UnitPoints
@@ -45,7 +46,22 @@ class Inside:
     clear: bool = True
 
 
-class Cover:
+class Located(ABC):
+    """What knows the patch of every point, and the degree of its polynomials: a cover, or two of them on an
+    interface. `intervals` are those of curves in one patch, as far as they are known."""
+
+    intervals: dict[Piece, tuple[Vector, np.ndarray]]
+
+    @abstractmethod
+    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
+        """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
+
+    @abstractmethod
+    def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+        """The highest degree along any axis of the polynomials of patches."""
+
+
+class Cover(Located):
     """The patches of a tree of boxes over a domain.
 
     Args:
@@ -194,18 +210,37 @@ class Cover:
         return np.clip(np.array(held) / volumes, 0.0, 1.0)
 
     @cached_property
-    def features(self) -> BoxPolynomials:
-        """The space of polynomials in the patches. Boxes outside use the nearest patch, so that points on the boundary
-        that rounding puts there have a value."""
-        arrays = self.tree.arrays()
-        owners = np.full(len(arrays.axis), -1)
+    def arrays(self) -> TreeArrays:
+        """The cuts of the tree."""
+        return self.tree.arrays()
+
+    @cached_property
+    def owners(self) -> Int[np.ndarray, " n"]:
+        """The patch of each leaf; -1 for other nodes. Boxes outside use the nearest patch, so that points on the
+        boundary that rounding puts there have a value."""
+        owners = np.full(len(self.arrays.axis), -1)
         owners[list(self.numbers)] = list(self.numbers.values())
         outside = np.array([n for n in self.leaves.tolist() if n not in self.numbers], dtype=int)
         lower, upper = self.tree.corners(outside)
         for node, low, high in zip(outside.tolist(), lower, upper, strict=True):
             gaps = np.maximum(np.maximum(self.patches.lower - high, low - self.patches.upper), 0.0)
             owners[node] = int(np.argmin(np.linalg.norm(gaps, axis=1)))
-        return BoxPolynomials(self.domain.lower, self.domain.upper, arrays, owners, self.patches)
+        return owners
+
+    @cached_property
+    def features(self) -> BoxPolynomials:
+        """The space of polynomials in the patches."""
+        return BoxPolynomials(self.domain.lower, self.domain.upper, self.arrays, self.owners, self.patches)
+
+    def of(self, region: str | None) -> tuple["Cover", int]:
+        """The cover of a region and the number of its first patch; here there is only one."""
+        return self, 0
+
+    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
+        return self.owners[self.arrays.locate(points, toward, self.tree.root)]
+
+    def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
+        return self.patches.degrees[patch].max(axis=1)
 
     def interior(self, unit: list[UnitPoints]) -> tuple[Points, Int[np.ndarray, " n"]]:
         """Points of each patch, given in the unit cube of its box, and their patches; of cut patches those that are
@@ -223,7 +258,7 @@ class Cover:
         unclear = np.flatnonzero(~kept)
         if len(unclear):
             at = all_points[unclear]
-            kept[unclear] = self.domain.contains(at) & (self.features.locate(at) == owner[unclear])
+            kept[unclear] = self.domain.contains(at) & (self.locate(at) == owner[unclear])
         return all_points[kept], owner[kept]
 
 

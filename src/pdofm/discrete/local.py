@@ -1,16 +1,6 @@
-"""The rows of a problem in patches: each patch has rows of its own, and shares numbers with its neighbours.
+"""The rows of a problem in patches: each patch has rows of its own, and shares numbers with its neighbours."""
 
-Rows are scaled so that they weigh alike whatever the size of a patch, the degree of its polynomials and the
-coefficients of the equation. A polynomial of degree p in a box of side h has derivatives up to about p / h times its
-size, so a left side with the symbol G is at most about
-
-    S = Σ_α |G_α| Π (p / h)^α
-
-times as large as the unknown: a residual divided by S is an error of the unknown. In a system the unknowns themselves
-are measured so that the equations see them alike: the pressure of a flow counts h / (ν p) times its size.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 
@@ -24,9 +14,11 @@ from pdofm.calculus.terms import Average, Difference, Term
 from pdofm.discrete.averages import Averages, averaged
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
-from pdofm.discrete.localterm import LocalTerm
+from pdofm.discrete.localterm import Joint, LocalTerm, joints
+from pdofm.discrete.materials import AnyCover, MaterialCover, jet_at
 from pdofm.discrete.right import right_values
 from pdofm.discrete.skeleton import Placed, Seam, at_points, on_part, seams
+from pdofm.discrete.weighted import Weighted
 from pdofm.domain import Part
 from pdofm.errors import SolveError
 from pdofm.features import Features
@@ -36,14 +28,6 @@ from pdofm.numerics.blocks import BlockQR, Leaf
 from pdofm.numerics.nodes import tensor_chebyshev
 from pdofm.problem.conditions import CONDITION_WEIGHT, Periodic
 from pdofm.problem.problem import Problem
-
-SMALLEST_SHARE = 2.0**-6
-"""Rows of the equation weigh 1 / r times more in a patch whose side is r times that of the domain, as in the L2 norm of
-a residual in the plane, down to this r. Without it a solution that violates the equation a little in many small patches
-would win; with it in the deepest patches at a corner, the others would hardly count."""
-
-CUT_POINTS = 2.0
-"""Points of the equation per polynomial in a patch that is cut by the boundary."""
 
 REGULAR = 1e-14
 """In a cut patch, weight of the rows that keep coefficients small which its inner part does not see."""
@@ -55,56 +39,61 @@ Iterate = tuple[Features, Float[np.ndarray, "_ _"]]
 """The function that nonlinear terms are linearised at."""
 
 
-class LocalProblem:
+class LocalProblem(Weighted):
     """A problem in the patches of a cover."""
 
-    def __init__(self, problem: Problem, cover: Cover):
-        self.problem, self.cover, self.patches = problem, cover, cover.patches
-        self.layout, dim = problem.layout, problem.domain.dim
-        self.space_dim = dim - self.layout.has_time
-        self.rates = self.patches.degrees.clip(1) / (self.patches.upper - self.patches.lower)
+    def __init__(self, problem: Problem, cover: AnyCover):
+        super().__init__(problem, cover)
+        self.space_dim = problem.domain.dim - self.layout.has_time
         self.orders = _orders(problem)
         periodic = [condition.axis for condition in problem.stated if isinstance(condition, Periodic)]
-        self.seams = seams(cover, periodic)
+        self.seams = cover.seams() if isinstance(cover, MaterialCover) else seams(cover, periodic)
 
-    @property
-    def components(self) -> int:
-        return self.layout.components
+    def places(self, more: int = 0, inside: Placed | None = None) -> list[tuple[Term, Placed]]:
+        """The terms with their points, on the boundary with `more` of them; terms that join patches are seams instead.
+        Points `inside` replace those that the equations are fitted at."""
+        inside = self._inside() if inside is None else inside
+        return [
+            (term, self._placed(term, inside, more))
+            for term in self.problem.terms
+            if not isinstance(term.lhs, Difference)
+        ]
 
-    def places(self, more: int = 0) -> list[tuple[Term, Placed]]:
-        """The terms with their points, on the boundary with `more` of them; terms that join patches are seams
-        instead."""
-        found = []
-        for term in self.problem.terms:
-            if term.on is None:
-                found.append((term, self._inside()))
-            elif isinstance(term.lhs, Difference):
-                continue
-            elif isinstance(term.on, Average):
-                found.append((term, averaged(self.cover, term.on.over, more)))
-            elif isinstance(term.on, Part):
-                found.append((term, on_part(self.cover, term.on, more)))
-            else:
-                found.append((term, at_points(self.cover, self.problem.given_points(term))))
-        return found
+    def _placed(self, term: Term, inside: Placed, more: int) -> Placed:
+        if term.pair is not None:
+            assert isinstance(self.cover, MaterialCover)
+            assert isinstance(term.on, Part)
+            return self.cover.on_interface(term.pair, term.on, more)
+        if isinstance(term.on, Average):
+            assert isinstance(self.cover, Cover)
+            return averaged(self.cover, term.on.over, more)
+        cover, start = self.cover.of(term.region)
+        if term.on is None:
+            own = (inside.patch >= start) & (inside.patch < start + len(cover.patches))
+            return inside if own.all() else inside.some(own)
+        found = (
+            on_part(cover, term.on, more)
+            if isinstance(term.on, Part)
+            else at_points(cover, self.problem.given_points(term))
+        )
+        return replace(found, patch=found.patch + start)
 
     def _inside(self) -> Placed:
         """Points of the equation: in a whole patch as many as it has polynomials, in a cut one some more."""
-        nodes = []
-        for whole, fraction, degrees in zip(self.cover.whole, self.cover.fraction, self.patches.degrees, strict=True):
-            more = 1.0 if whole else (CUT_POINTS / max(fraction, 0.05)) ** (1 / len(degrees))
-            nodes.append(tensor_chebyshev(tuple(np.ceil(more * (degrees + 1)).astype(int).tolist())))
+        counts = np.ceil(self.more[:, None] * (self.patches.degrees + 1)).astype(int)
+        nodes = [tensor_chebyshev(tuple(each)) for each in counts.tolist()]
         points, patch = self.cover.interior(nodes)
         return Placed(points, np.zeros_like(points), patch)
 
     def linearised(self, term: Term, placed: Placed, iterate: Iterate | None) -> LocalTerm:
         """A term at points, linearised at a function."""
         points, normals = placed.points, placed.normals[:, : self.space_dim]
-        symbol = symbol_of(term.lhs, self.layout, points.shape[1], self.space_dim)
+        layout = self.problem.layout_of(term)
+        symbol = symbol_of(term.lhs, layout, points.shape[1], self.space_dim)
         jet, found = None, None
         if symbol.is_computable:
             if not symbol.is_affine and iterate is not None:
-                jet = iterate[0].expand(points, symbol.indices(points, normals), iterate[1])
+                jet = jet_at(self.cover, placed, symbol.indices(points, normals), iterate)
             found = symbol.linearise(points, normals, jet)
         if found is None:
             raise SolveError(
@@ -112,7 +101,7 @@ class LocalProblem:
                 "in boxes cannot do. Give features that cover the whole domain."
             )
         block = Block(term, self.problem.right_side(term), points, normals)
-        target = right_values(self.layout, block, symbol.entries) - found.left
+        target = right_values(layout, block, symbol.entries) - found.left
         if jet is not None:
             target = target + np.einsum("nkac,anc->nk", found.coefficients, jet)
         sizes = np.abs(found.coefficients[: 1 if found.is_constant else None])
@@ -124,48 +113,9 @@ class LocalProblem:
 
     def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "e k"]:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
-        jet = self.patches.expand_all(term.placed.patch, term.placed.points, term.which, coefficients)
-        return term.averaged(np.einsum("nkac,anc->nk", term.coefficients, jet))
-
-    def weights(self, equation: LocalTerm) -> Float[np.ndarray, "P C"]:
-        """How much each unknown counts in each patch: as much as the equations see of it, beside the others."""
-        found = np.zeros((len(self.patches), self.components))
-        if self.components == 1:
-            return found + 1.0
-        sizes = equation.amplitudes(self.rates)
-        shares = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), 1e-300)
-        np.maximum.at(found, equation.placed.patch, shares.max(axis=1))
-        return np.where(found > 0, found, 1.0)
-
-    def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "e k"]:
-        """What makes a residual of a term an error of the unknowns."""
-        sizes = np.sum(term.amplitudes(self.rates) / weights[term.placed.patch][:, None], axis=2)
-        sizes = term.averaged(sizes)
-        return 1 / np.where(sizes > 0, sizes, 1.0)
-
-    def row_scales(
-        self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"]
-    ) -> list[Float[np.ndarray, "_ _"]]:
-        """What the rows of terms are multiplied by."""
-        return [
-            term.term.weight
-            * self.scales(term, weights)
-            * (self.emphasis[term.placed.patch] if term.term.on is None else np.ones(len(term.target)))[:, None]
-            for term in terms
-        ]
-
-    @cached_property
-    def shares(self) -> Float[np.ndarray, "P d"]:
-        """The sides of patches relative to those of the domain."""
-        domain = self.problem.domain
-        return (self.patches.upper - self.patches.lower) / (domain.upper - domain.lower)
-
-    @cached_property
-    def emphasis(self) -> Float[np.ndarray, " P"]:
-        """How much more the equation weighs in small patches; alike in all of them if it evolves in time."""
-        if self.layout.has_time:
-            return np.ones(len(self.patches))
-        return 1 / np.maximum(np.exp(np.mean(np.log(self.shares), axis=1)), SMALLEST_SHARE)
+        jets = (self.patches.expand_all(p, term.placed.points, term.which, coefficients) for p, _ in term.sides())
+        each = [np.einsum("nkac,anc->nk", G, jet) for (_, G), jet in zip(term.sides(), jets, strict=True)]
+        return term.averaged(np.sum(each, axis=0))
 
     def seam_rows(self, seam: Seam) -> list[tuple[int, int]]:
         """The unknowns and derivatives that agree across a seam, as (component, order)."""
@@ -180,11 +130,13 @@ class LocalProblem:
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
         """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
         sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
-        leaves = self._leaves([term for term in terms if not term.is_average], probe)
-        means = [term for term in terms if term.is_average]
+        found = joints(terms)
+        sizes += [len(joint.here) * joint.term.target.shape[1] for joint in found]
+        weights, means = self.weights(terms), [term for term in terms if term.is_average]
+        leaves = self._leaves([term for term in terms if not term.is_average], found, probe)
         if not means:
             return BlockQR(leaves, sizes, keep=keep)
-        averages = self._averages(means, self.weights(terms[0]), probe)
+        averages = self._averages(means, weights, probe)
         return BlockQR(averages.extended(leaves), [*sizes, *averages.links], keep=keep)
 
     def _averages(
@@ -207,9 +159,12 @@ class LocalProblem:
         sizes = (self.patches.sizes * self.components).tolist()
         return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
-    def _leaves(self, terms: Sequence[LocalTerm], probe: Coefficients | None) -> Iterator[Leaf]:
-        weights = self.weights(terms[0])
-        count = len(self.patches)
+    def _leaves(
+        self, terms: Sequence[LocalTerm], across: Sequence[Joint], probe: Coefficients | None
+    ) -> Iterator[Leaf]:
+        weights, count = self.weights(terms), len(self.patches)
+        joined = self._joined(across, weights)
+        terms = [term for term in terms if term.placed.beyond is None]
         at = [by_patch(term.placed.patch, count) for term in terms]
         row_weights = self.row_scales(terms, weights)
         around: list[list[int]] = [[] for _ in range(count)]
@@ -226,6 +181,10 @@ class LocalProblem:
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
             seen = [part @ probe[self.patches.of(patch)].T.reshape(-1) for part in parts if probe is not None]
             links, own = self._links(patch, around[patch], weights)
+            shifts = [np.zeros((len(each), 1)) for _, each in links]
+            for number, rows, right in joined(patch):
+                links.append((number, rows))
+                shifts.append(right)
             size = int(self.patches.sizes[patch]) * self.components
             if not self.cover.whole[patch]:
                 largest = max((float(np.abs(part).max()) for part in parts), default=1.0)
@@ -233,14 +192,38 @@ class LocalProblem:
             parts += own
             nothing = [np.zeros(len(each)) for each in own]
             columns = [np.concatenate([*each, *nothing]) for each in (rights, seen) if each]
-            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links)
+            shift = np.concatenate(shifts) if any(each.any() for each in shifts) else None
+            if shift is not None and probe is not None:
+                raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
+            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift)
+
+    def _joined(
+        self, across: Sequence[Joint], weights: Float[np.ndarray, "P C"]
+    ) -> Callable[[int], Iterator[tuple[int, np.ndarray, np.ndarray]]]:
+        """For a patch the links to patches of other regions: their numbers, rows and right sides."""
+        scales = {id(joint.term): joint.term.term.weight * self.scales(joint.term, weights) for joint in across}
+        around: dict[int, list[tuple[int, int]]] = {}
+        for number, joint in enumerate(across):
+            for side, patch in enumerate(joint.sides):
+                around.setdefault(patch, []).append((number, side))
+
+        def of(patch: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+            for number, side in around.get(patch, ()):
+                term, here = across[number].term, across[number].here
+                scale = scales[id(term)][here]
+                rows = (1 - 2 * side) * self._rows(term, patch, here, scale, side)
+                right = (1 - side) * (scale * term.target[here]).T.reshape(-1, 1)
+                yield len(self.seams) + number, rows, right
+
+        return of
 
     def _rows(
-        self, term: LocalTerm, patch: int, here: Int[np.ndarray, " n"], scale: Float[np.ndarray, "n k"]
+        self, term: LocalTerm, patch: int, here: Int[np.ndarray, " n"], scale: Float[np.ndarray, "n k"], side: int = 0
     ) -> Float[np.ndarray, "r q"]:
-        """The scaled rows of a term in a patch: entries one after the other, columns component by component."""
+        """The scaled rows of a term in a patch, on an interface those of one side: entries one after the other, columns
+        component by component."""
         points = term.placed.points[here]
-        G = term.coefficients[here] * scale[:, :, None, None]
+        G = term.sides()[side][1][here] * scale[:, :, None, None]
         if term.term.on is None and self.cover.whole[patch]:
             # Patches of one shape share a table.
             slopes = 2 / (self.patches.upper[patch] - self.patches.lower[patch])
@@ -317,15 +300,18 @@ class LocalProblem:
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:
-    """The differential order of the equation in each component along each axis. Small coefficients count: they are what
-    makes layers."""
+    """The differential order of the equations in each component along each axis. Small coefficients count: they are
+    what makes layers."""
     dim, layout = problem.domain.dim, problem.layout
-    symbol = symbol_of(problem.terms[0].lhs, layout, dim, dim - layout.has_time)
-    found = symbol.coefficients(problem.domain.sample(5))
-    sizes = np.abs(found.coefficients).max(axis=(0, 1))
-    present = sizes > NOTHING * np.max(sizes, axis=0, initial=0.0)
-    powers = np.array(found.indices, dtype=int).reshape(-1, dim)
-    return np.max(present.T[:, :, None] * powers[None], axis=1, initial=0)
+    highest = []
+    for term in problem.equations:
+        symbol = symbol_of(term.lhs, layout, dim, dim - layout.has_time)
+        found = symbol.coefficients(problem.domain_of(term).sample(5))
+        sizes = np.abs(found.coefficients).max(axis=(0, 1))
+        present = sizes > NOTHING * np.max(sizes, axis=0, initial=0.0)
+        powers = np.array(found.indices, dtype=int).reshape(-1, dim)
+        highest.append(np.max(present.T[:, :, None] * powers[None], axis=1, initial=0))
+    return np.max(highest, axis=0)
 
 
 @lru_cache(maxsize=512)

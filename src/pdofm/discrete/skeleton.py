@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Mask, Normals, Points, Vector
-from pdofm.discrete.cover import Cover, face_points
-from pdofm.domain import Part, Piece
+from pdofm.discrete.cover import Cover, Located, face_points
+from pdofm.domain import Domain, Part, Piece
 from pdofm.features.boxes import Patches
 from pdofm.numerics.nodes import gauss, gauss_weights, midpoints, tensor, tensor_gauss
 
@@ -24,12 +25,19 @@ SURFACE_LEVELS = 8
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Points with their normals, the patches that they belong to, and, if they are known, weights of quadrature."""
+    """Points with their normals and the patches that they belong to; on an interface also the patch `beyond` it, in
+    another region; and, if they are known, weights of quadrature."""
 
     points: Points
     normals: Normals
     patch: Int[np.ndarray, " n"]
+    beyond: Int[np.ndarray, " n"] | None = None
     weights: Vector | None = None
+
+    def some(self, kept: Mask) -> "Placed":
+        """Some of the points."""
+        beyond, weights = (None if each is None else each[kept] for each in (self.beyond, self.weights))
+        return Placed(self.points[kept], self.normals[kept], self.patch[kept], beyond, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +52,19 @@ class Seam:
     shift: Vector
 
 
-def on_part(cover: Cover, part: Part, more: int = 0) -> Placed:
+def on_part(cover: Located, part: Part, more: int = 0) -> Placed:
     """Points on a part of the boundary, as many in each patch as its polynomials need, and `more`."""
     found = [_on_piece(cover, piece, more) for piece in part.pieces]
-    return Placed(
-        *(np.concatenate([getattr(each, name) for each in found]) for name in ("points", "normals", "patch", "weights"))
-    )
+    names = ("points", "normals", "patch", "weights")
+    return Placed(**{name: np.concatenate([getattr(each, name) for each in found]) for name in names})
 
 
 def at_points(cover: Cover, points: Points) -> Placed:
     """Given points, with their patches."""
-    return Placed(points, np.zeros_like(points), cover.features.locate(points))
+    return Placed(points, np.zeros_like(points), cover.locate(points))
 
 
-def _on_piece(cover: Cover, piece: Piece, more: int) -> Placed:
+def _on_piece(cover: Located, piece: Piece, more: int) -> Placed:
     if piece.dim == 0:
         points, normals = piece.chart(np.zeros((1, 0)))
         weights = np.ones(1)
@@ -65,16 +72,16 @@ def _on_piece(cover: Cover, piece: Piece, more: int) -> Placed:
         return _on_curve(cover, piece, more)
     else:
         points, normals, weights = _on_surface(cover, piece, more)
-    return Placed(points, normals, cover.features.locate(points, -normals), weights)
+    return Placed(points, normals, cover.locate(points, -normals), weights=weights)
 
 
-def _on_curve(cover: Cover, piece: Piece, more: int) -> Placed:
+def _on_curve(cover: Located, piece: Piece, more: int) -> Placed:
     """Gauss points on each interval of the parameter that lies in one patch."""
     if piece not in cover.intervals:
 
         def owner(s: Vector) -> Int[np.ndarray, " n"]:
             points, normals = piece.chart(s[:, None])
-            return cover.features.locate(points, -normals)
+            return cover.locate(points, -normals)
 
         cover.intervals[piece] = _intervals(owner)
     ends, inside = cover.intervals[piece]
@@ -82,12 +89,13 @@ def _on_curve(cover: Cover, piece: Piece, more: int) -> Placed:
     starts, stops, inside = ends[:-1][long], ends[1:][long], inside[long]
     # A polynomial of degree p along each axis has degree 2 p on a slanted line.
     straight = _runs_along_an_axis(piece)
-    highest = cover.patches.degrees[inside].max(axis=1) + more
+    highest = cover.highest(inside) + more
     counts = highest + 3 if straight else 2 * highest + 4
     s = np.concatenate([a + (b - a) * gauss(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)])
     weights = [(b - a) * gauss_weights(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)]
     points, normals = piece.chart(s[:, None])
-    return Placed(points, normals, np.repeat(inside, counts), piece.measure * np.concatenate(weights))
+    weights = piece.measure * np.concatenate(weights)
+    return Placed(points, normals, np.repeat(inside, counts), weights=weights)
 
 
 def _runs_along_an_axis(piece: Piece) -> bool:
@@ -134,7 +142,7 @@ def _joined(intervals: Float[np.ndarray, "4 n"]) -> Float[np.ndarray, "4 m"]:
     return np.stack([a[first], b[last], at_a[first], at_b[last]])
 
 
-def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals, Vector]:
+def _on_surface(cover: Located, piece: Piece, more: int) -> tuple[Points, Normals, Vector]:
     """Gauss points in cells of the parameters that are refined until each meets about one patch."""
     dim = piece.dim
     lower, upper = np.zeros((1, dim)), np.ones((1, dim))
@@ -142,7 +150,7 @@ def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals,
     for level in range(SURFACE_LEVELS + 1):
         u = lower[:, None] + look * (upper - lower)[:, None]
         points, normals = piece.chart(u.reshape(-1, dim))
-        owner = cover.features.locate(points, -normals).reshape(len(lower), -1)
+        owner = cover.locate(points, -normals).reshape(len(lower), -1)
         mixed = np.any(owner != owner[:, :1], axis=1) if level < SURFACE_LEVELS else np.zeros(len(lower), dtype=bool)
         finished.append((lower[~mixed], upper[~mixed], owner[~mixed, 0]))
         if not mixed.any():
@@ -152,11 +160,11 @@ def _on_surface(cover: Cover, piece: Piece, more: int) -> tuple[Points, Normals,
         lower = (lower[mixed][:, None] + corners * half[:, None]).reshape(-1, dim)
         upper = lower + np.repeat(half, 2**dim, axis=0)
     lower, upper, owner = (np.concatenate(each) for each in zip(*finished, strict=True))
-    highest = cover.patches.degrees[owner].max(axis=1) + more
-    size, per_patch = np.prod(upper - lower, axis=1), np.zeros(len(cover.patches))
-    np.add.at(per_patch, owner, size)
+    highest, size = cover.highest(owner) + more, np.prod(upper - lower, axis=1)
+    _, number = np.unique(owner, return_inverse=True)
     # Small cells of a patch share its points.
-    counts = np.maximum(2, np.ceil((1.5 * highest + 2) * (size / per_patch[owner]) ** (1 / dim))).astype(int)
+    share = size / np.bincount(number, size)[number]
+    counts = np.maximum(2, np.ceil((1.5 * highest + 2) * share ** (1 / dim))).astype(int)
     u = [a + tensor_gauss((int(n),) * dim) * (b - a) for a, b, n in zip(lower, upper, counts.tolist(), strict=True)]
     weights = [
         each * np.prod(tensor([gauss_weights(int(n))] * dim), axis=1)
@@ -204,6 +212,17 @@ def _counts(patches: Patches, sides: tuple[int, int], lower: Vector, upper: Vect
     return tuple(np.delete(np.max(needed, axis=0) - FEWER, axis).clip(2).astype(int).tolist())
 
 
+_opened: WeakKeyDictionary[Domain, dict[bytes, list[tuple[float, float]]]] = WeakKeyDictionary()
+"""The intervals of faces that are inside of a domain, as far as they are known: most faces stay from round to round."""
+
+
+def _key(cover: Cover, face: int) -> bytes:
+    """What the open part of a face depends on: its corners, and the boxes on its two sides."""
+    faces = cover.faces
+    around = cover.tree.corners(np.array([faces.below[face], faces.above[face]]))
+    return b"".join(each.tobytes() for each in (faces.lower[face], faces.upper[face], *around))
+
+
 def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
     """Points on the part of a face that is inside; along a line on each of its intervals."""
     faces = cover.faces
@@ -214,9 +233,12 @@ def _open_points(cover: Cover, face: int, counts: tuple[int, ...]) -> Points:
     if len(counts) != 1:
         unit = tensor_gauss(tuple(n + 2 for n in counts))
         return face_points(faces, face, unit[is_open(unit)])
-    cuts, inside = _intervals(lambda s: is_open(s[:, None]).astype(int))
+    known, key = _opened.setdefault(cover.domain, {}), _key(cover, face)
+    if key not in known:
+        cuts, inside = _intervals(lambda s: is_open(s[:, None]).astype(int))
+        known[key] = list(zip(cuts[:-1][inside == 1], cuts[1:][inside == 1], strict=True))
     parts = []
-    for a, b in zip(cuts[:-1][inside == 1], cuts[1:][inside == 1], strict=True):
+    for a, b in known[key]:
         if b - a > 1e-6:
             parts.append(a + (b - a) * gauss(max(4, round(counts[0] * (b - a)))))
     return face_points(faces, face, np.concatenate(parts)[:, None]) if parts else np.zeros((0, cover.domain.dim))
@@ -232,7 +254,7 @@ def _across(cover: Cover, axis: int) -> list[Seam]:
     direction[:, axis] = -1.0
     opposite = below.points + shift
     opposite[:, axis] = domain.upper[axis]
-    above = cover.features.locate(opposite, direction)
+    above = cover.locate(opposite, direction)
     found = []
     for first, second in dict.fromkeys(zip(below.patch.tolist(), above.tolist(), strict=True)):
         at = (below.patch == first) & (above == second)

@@ -1,6 +1,7 @@
 """Disks, balls, annuli and shells: the inside of a sphere, or the space between two concentric spheres."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,11 @@ class _Round(Domain):
     @property
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return "shell" if self.inner > 0 else "ball", (self.center, np.array([self.inner, self.outer]))
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        radii = {"inner": self.inner, "outer": self.outer} if self.inner > 0 else {"radius": self.outer}
+        return {"center": self.center.tolist(), **radii}
 
     def _measure(self) -> float:
         unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)

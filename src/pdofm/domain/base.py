@@ -1,8 +1,11 @@
 """The interface of all domains."""
 
+import pickle
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +16,20 @@ from pdofm.domain.vectors import Numbers, between
 from pdofm.errors import DomainError, unknown_name
 from pdofm.numerics.sampling import UnitPoints, cluster, draw, generator
 
+if TYPE_CHECKING:
+    from pdofm.domain.regions import Regions
+
 MARGIN = 1e-12
 """The least distance of interior points from the boundary, in sizes of the domain: just above rounding errors."""
 
 _CLUSTER_DEPTH = 0.01
 """The depth at which the density of clustered points stops growing towards the boundary, in halves of the size of the
 domain. It applies to domains that are not boxes: the smaller it is, the more candidates are rejected elsewhere."""
+
+
+def rebuilt(kind: "type[Domain]", arguments: dict[str, Any], names: Mapping[str, str]) -> "Domain":
+    """A domain from the arguments of its constructor, and the names that were given to its parts."""
+    return kind(**arguments).with_names(names)
 
 
 class Domain(ABC):
@@ -59,12 +70,55 @@ class Domain(ABC):
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """The smooth pieces of the boundary."""
-        return self._pieces()
+        given = self.given_names
+        pieces = self._pieces()
+        return tuple(
+            replace(piece, name=given[piece.name], is_named=True) if piece.name in given else piece for piece in pieces
+        )
+
+    @property
+    def given_names(self) -> dict[str, str]:
+        """The names that `named` gave to parts, by the names that they had before."""
+        return self.__dict__.get("_given_names", {})
+
+    def named(self, name: str | Mapping[str, str]) -> "Domain":
+        """The same domain with other names of its parts: one name for all of them, or a dictionary of new names.
+
+        Combinations keep given names as they are, so that parts of several domains can share one:
+        ``plate - Disk([0, 0], 1).named("holes") - Disk([3, 0], 1).named("holes")`` has a part "holes" of two circles.
+        """
+        known = self.boundary.names
+        names = dict.fromkeys(known, name) if isinstance(name, str) else dict(name)
+        for old, new in names.items():
+            if old not in known:
+                raise unknown_name("part", old, known)
+            if not isinstance(new, str) or not new:
+                raise DomainError(f"The name of the part {old!r} is {new!r}; expected a word.")
+        before = self.given_names
+        original = {piece.name: before.get(piece.name, piece.name) for piece in self._pieces()}
+        return self.with_names(
+            {old: names.get(now, now) for old, now in original.items() if now in names or old in before}
+        )
+
+    def with_names(self, given: Mapping[str, str]) -> "Domain":
+        """A copy whose parts have given names."""
+        if not given:
+            return self
+        copied = object.__new__(type(self))
+        fields = {name: value for name, value in self.__dict__.items() if name not in ("pieces", "_given_names")}
+        for name, value in (fields | {"_given_names": dict(given)}).items():
+            object.__setattr__(copied, name, value)
+        return copied
 
     @property
     def is_box(self) -> bool:
         """Whether the domain fills its bounding box."""
         return False
+
+    @property
+    def materials(self) -> "Regions | None":
+        """The regions that the domain consists of, each with equations of its own; None for most domains."""
+        return None
 
     @cached_property
     def dim(self) -> int:
@@ -83,12 +137,16 @@ class Domain(ABC):
         For combinations it is the minimum or maximum of signed distances: its sign is right, except that it is also 0
         on a face that two united domains share, and its absolute value is at most the distance.
         """
+        return self._level(self.checked(x))
+
+    def checked(self, x: Numbers) -> Points:
+        """Points as an array, if they have shape `(n, dim)`."""
         points = np.asarray(x, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise DomainError(
                 f"Points of shape {points.shape} given to {self!r}; expected (n, {self.dim}), one point per row."
             )
-        return self._level(points)
+        return points
 
     def contains(self, x: Numbers, tol: float | int = 0.0) -> Mask:
         """Whether points `(n, dim)` lie inside, `level > -tol`: strictly if tol = 0, boundary included if tol > 0."""
@@ -117,6 +175,19 @@ class Domain(ABC):
             f"{self!r} has no simple function that vanishes on its boundary; expected an interval, a box, a disk, a "
             "ball, an annulus or a shell. State the condition with Dirichlet instead."
         )
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        """The arguments of the constructor, as numbers, nested lists and domains, from which files and copies restore
+        the domain; None if it is not described by numbers alone."""
+        return None
+
+    def __reduce__(self) -> Any:
+        if self.arguments is None:
+            raise pickle.PicklingError(
+                f"{self!r} is given by a function and cannot be pickled. Send what it is made of, and build it there."
+            )
+        return rebuilt, (type(self), self.arguments, self.given_names)
 
     def face(self, axis: int, side: int) -> Part:
         """The face `x[axis] = lower` (side 0) or `upper` (side 1) of a box, or what a combination has left of it."""
@@ -155,6 +226,31 @@ class Domain(ABC):
     def candidates(self, u: UnitPoints) -> Points:
         """The images of unit points under a map of constant density whose image covers the domain."""
         return between(self.lower, self.upper, u)
+
+    def plot(self, path: Any = None, **options: Any) -> Any:
+        """A figure of the domain with the names of its parts, normals and points, saved to `path` if given."""
+        from pdofm.output.domains import plot_domain
+
+        return plot_domain(self, path, **options)
+
+    def translated(self, by: Numbers) -> "Domain":
+        """The domain moved by a vector."""
+        from pdofm.domain.moved import translated
+
+        return translated(self, by)
+
+    def rotated(self, angle: float | int, *, about: Numbers | None = None, axis: Numbers | None = None) -> "Domain":
+        """The domain turned by an angle in radians, counterclockwise, around the point `about` (by default the origin);
+        in three dimensions around a line through it in the direction `axis` (by default the third axis)."""
+        from pdofm.domain.moved import rotated
+
+        return rotated(self, angle, about, axis)
+
+    def scaled(self, factor: float | int, *, about: Numbers | None = None) -> "Domain":
+        """The domain enlarged by a factor; the point `about` (by default the origin) stays where it is."""
+        from pdofm.domain.moved import scaled
+
+        return scaled(self, factor, about)
 
     def __sub__(self, other: "Domain") -> "Domain":
         from pdofm.domain.csg import Difference

@@ -29,7 +29,8 @@ class Piece:
     `chart` maps parameters `(n, dim)` to points and unit outward normals `(n, d)`, and preserves the measure up to a
     constant factor; a chart of one parameter must also accept values slightly outside [0, 1]. `ends` says of each
     parameter whether it has ends (that of a circle has none). `keep` is used only with two or more parameters; curves
-    are cut exactly instead (see `trim`).
+    are cut exactly instead (see `trim`). `is_named` says whether the name was given by the user; such names may occur
+    more than once.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Piece:
     ends: tuple[bool, ...]
     chart: Chart
     keep: Keep | None = None
+    is_named: bool = False
 
     @property
     def dim(self) -> int:

@@ -1,5 +1,7 @@
 """Intervals, rectangles and boxes of any dimension."""
 
+from typing import Any
+
 import numpy as np
 
 from pdofm._types import Normals, Points, Vector
@@ -29,6 +31,10 @@ class Box(Domain):
     @property
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return "box", (self.lower, self.upper)
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
 
     def _measure(self) -> float:
         return float(np.prod(self.upper - self.lower))
@@ -64,6 +70,10 @@ class Interval(Box):
 
     def __init__(self, a: float | int, b: float | int):
         super().__init__(finite_vector([a], "start of an interval"), finite_vector([b], "end of an interval"))
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"a": float(self.lower[0]), "b": float(self.upper[0])}
 
     def __repr__(self) -> str:
         return f"Interval({self.lower[0]:.6g}, {self.upper[0]:.6g})"

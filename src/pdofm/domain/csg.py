@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from pdofm.domain.boundary import Piece
 from pdofm.domain.trim import trim
 from pdofm.domain.vectors import between
 from pdofm.errors import DomainError
+from pdofm.numerics.quantiles import composite_gauss
 from pdofm.numerics.sampling import UnitPoints, unit_points
 
 _COINCIDENT = 1e-13
@@ -30,8 +32,9 @@ class _Combination(Domain):
     """A combination of two domains.
 
     Pieces keep their names; where both domains have a piece of the same name, that of `second` gets the suffix "#2" (or
-    "#3", …). `measure` is exact up to rounding in one and two dimensions, and accurate to about 1e-4 in more. A cut of
-    the boundary that is shorter than 1/65536 of the curve that it cuts is not seen.
+    "#3", …). Names that were given by `named` stay as they are. `measure` is exact up to rounding in one and two
+    dimensions, and accurate to about 1e-4 in more. A cut of the boundary that is shorter than 1/65536 of the curve that
+    it cuts is not seen.
     """
 
     symbol = ""
@@ -62,6 +65,10 @@ class _Combination(Domain):
                 "expected coordinates that resolve 1e-8 of its size. Move it closer to the origin."
             )
 
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"first": self.first, "second": self.second}
+
     @abstractmethod
     def _bounds(self) -> tuple[Vector, Vector]:
         """The corners of the bounding box."""
@@ -82,7 +89,9 @@ class _Combination(Domain):
         taken = {piece.name for piece in first}
         names: dict[str, str] = {}
         for piece in second:
-            if piece.name not in names:
+            if piece.is_named:
+                names[piece.name] = piece.name
+            elif piece.name not in names:
                 names[piece.name] = _free_name(piece.name, taken)
                 taken.add(names[piece.name])
         return (*first, *(replace(piece, name=names[piece.name]) for piece in second))
@@ -90,14 +99,13 @@ class _Combination(Domain):
     def _measure(self) -> float:
         if self.dim > 2:
             return float(np.mean(self._inside(_MEASURE_POINTS)) * np.prod(self.upper - self.lower))
-        # div(x - center) = dim, so the measure is the integral of (x - center)·n / dim over the boundary. 32 Gauss
-        # points integrate it up to rounding on a line and on a circle, where it is a constant plus a cosine.
-        nodes, weights = np.polynomial.legendre.leggauss(32)
+        # div(x - center) = dim, so the measure is the integral of (x - center)·n / dim over the boundary.
+        nodes, weights = composite_gauss()
         center = 0.5 * (self.lower + self.upper)
         total = 0.0
         for piece in self.pieces:
-            points, normals = piece.chart(np.tile(0.5 + 0.5 * nodes[:, None], (1, piece.dim)))
-            total += piece.measure * float(0.5 * weights @ np.sum((points - center) * normals, axis=1))
+            points, normals = piece.chart(np.tile(nodes[:, None], (1, piece.dim)))
+            total += piece.measure * float(weights @ np.sum((points - center) * normals, axis=1))
         return total / self.dim
 
     def _inside(self, n: int) -> Mask:
@@ -175,14 +183,14 @@ class Difference(_Combination):
         return np.minimum(self.first.level(x), -self.second.level(x))
 
     def _trimmed(self) -> tuple[list[Piece], list[Piece]]:
-        flipped = tuple(_flipped(piece) for piece in self.second.pieces)
+        reversed_pieces = tuple(flipped(piece) for piece in self.second.pieces)
         return (
             self._cut(self.first.pieces, self.second, lambda inner, outer: ~inner),
-            self._cut(flipped, self.first, lambda inner, outer: inner & outer),
+            self._cut(reversed_pieces, self.first, lambda inner, outer: inner & outer),
         )
 
 
-def _flipped(piece: Piece) -> Piece:
+def flipped(piece: Piece) -> Piece:
     """The piece with its normals reversed."""
 
     def chart(u: UnitPoints) -> tuple[Points, Normals]:

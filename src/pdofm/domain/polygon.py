@@ -1,6 +1,7 @@
 """Polygons with holes, based on shapely."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,10 @@ class Polygon(Domain):
         self.lower, self.upper = self.vertices.min(axis=0), self.vertices.max(axis=0)
         self.lower.setflags(write=False)
         self.upper.setflags(write=False)
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"vertices": self.vertices.tolist(), "holes": [hole.tolist() for hole in self.holes]}
 
     def _measure(self) -> float:
         return float(self._polygon.area)

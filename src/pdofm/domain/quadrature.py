@@ -19,7 +19,7 @@ from pdofm.domain.ball import Annulus, Ball, Disk, Shell
 from pdofm.domain.base import Domain
 from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.lines import inside_intervals, refined_cells
-from pdofm.domain.spacetime import SpaceTime
+from pdofm.domain.spacetime import Slice, SpaceTime
 from pdofm.errors import DomainError
 from pdofm.numerics.nodes import gauss, gauss_weights, tensor
 
@@ -189,12 +189,13 @@ def over_part(part: Part, order: int) -> Rule:
 
 
 def _over_piece(piece: Piece, order: int) -> Rule:
-    space = getattr(piece, "space", None)
-    if isinstance(space, Domain):  # the space at one time
-        inside = Quadrature(space).whole(order)
+    if isinstance(piece, Slice):
+        inside = quadrature_of(piece.space).whole(order)
         points, normals = piece.chart(np.full((len(inside.points), piece.dim), 0.5))
         points[:, :-1] = inside.points
-        return Rule(points, normals, inside.weights)
+        # What is trimmed is a part of the space only; the margin at its boundary, which `keep` leaves out, has nodes.
+        kept = np.ones(len(points), dtype=bool) if piece.keep is None else piece.keep(points, normals)
+        return Rule(points[kept], normals[kept], inside.weights[kept])
     if piece.keep is not None:
         order *= SURFACE_NODES
         u = tensor([(np.arange(order) + 0.5) / order] * piece.dim)

@@ -1,12 +1,17 @@
 """Space-time cylinders: a domain in space times an interval of time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from pdofm._types import Normals, Points, Vector
 from pdofm.domain.base import MARGIN, Domain
 from pdofm.domain.boundary import Chart, Keep, Part, Piece
+from pdofm.domain.regions import Regions
 from pdofm.domain.vectors import Numbers, between, finite_vector
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
@@ -42,22 +47,33 @@ class SpaceTime(Domain):
     def vanishing(self) -> tuple[str, tuple[Vector, ...]]:
         return self.space.vanishing
 
+    @cached_property
+    def materials(self) -> Regions | None:  # type: ignore[override]
+        return None if self.space.materials is None else RegionsInTime(self, self.space.materials)
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return {"space": self.space, "T": [self.t0, self.t1]}
+
     def _measure(self) -> float:
         return self.space.measure * (self.t1 - self.t0)
 
     def _pieces(self) -> tuple[Piece, ...]:
-        return tuple(self._lateral(piece) for piece in self.space.pieces)
+        return tuple(self.lateral(piece) for piece in self.space.pieces)
 
     def at(self, t: float | int) -> Part:
         """The whole space at time t. Its normal points backwards in time at t0, and forwards at any other time."""
         time = float(finite_vector([t], "time")[0])
         if not self.t0 <= time <= self.t1:
             raise DomainError(f"The time is {t!r}; expected a number between t0={self.t0:.6g} and t1={self.t1:.6g}.")
+        if self.materials is not None:
+            each = (region.at(time) for region in self.materials.by_name.values() if isinstance(region, SpaceTime))
+            return Part(tuple(piece for part in each for piece in part.pieces), has_time=True)
         name, measure, ends = f"t={time:.6g}", self.space.measure, (True,) * self.space.dim
         if self.space.is_box:
             piece = Piece(name, measure, ends, _slice_chart(self, time))
         else:
-            piece = _Slice(
+            piece = Slice(
                 name, measure, ends, _slice_chart(self, time), _in_space(_inside(self.space)), space=self.space
             )
         return Part((piece,), has_time=True)
@@ -75,21 +91,46 @@ class SpaceTime(Domain):
         time = x[:, -1]
         return np.minimum(self.space.level(x[:, :-1]), np.minimum(time - self.t0, self.t1 - time))
 
-    def _lateral(self, piece: Piece) -> Piece:
+    def lateral(self, piece: Piece) -> Piece:
+        """A piece of the boundary of the space during the whole time."""
+
         def chart(u: UnitPoints) -> tuple[Points, Normals]:
             points, normals = piece.chart(u[:, :-1])
             time = between(self.t0, self.t1, u[:, -1:])
             return np.concatenate([points, time], axis=1), np.concatenate([normals, np.zeros_like(time)], axis=1)
 
         measure = piece.measure * (self.t1 - self.t0)
-        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep))
+        return Piece(piece.name, measure, (*piece.ends, True), chart, _in_space(piece.keep), piece.is_named)
 
     def __repr__(self) -> str:
         return f"SpaceTime({self.space!r}, ({self.t0:.6g}, {self.t1:.6g}))"
 
 
+class RegionsInTime(Regions):
+    """The regions of a space during an interval of time."""
+
+    has_time = True
+
+    def __init__(self, domain: SpaceTime, space: Regions):
+        times = (domain.t0, domain.t1)
+        self.by_name = MappingProxyType({name: SpaceTime(each, times) for name, each in space.by_name.items()})
+        self.lower, self.upper, self._domain, self._space = domain.lower, domain.upper, domain, space
+
+    def _pieces(self) -> tuple[Piece, ...]:
+        return self._domain.pieces
+
+    @cached_property
+    def interfaces(self) -> Mapping[tuple[str, str], Part]:
+        return MappingProxyType(
+            {
+                pair: Part(tuple(self._domain.lateral(piece) for piece in part.pieces), has_time=True)
+                for pair, part in self._space.interfaces.items()
+            }
+        )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Slice(Piece):
+class Slice(Piece):
     """The space at one time, for a space that is not a box: its points cluster like those of the space."""
 
     space: Domain

@@ -1,5 +1,6 @@
 """A tree of boxes: a bounding box, cut in two again and again, anywhere along any axis."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,9 @@ class BoxTree:
 
     Neighbours share the coordinate of a cut exactly, so that faces are found by comparing numbers.
     """
+
+    root: int = 0
+    """The node that all others are parts of."""
 
     def __init__(self, lower: Numbers, upper: Numbers):
         self._lower = [finite_vector(lower, "lower corner of a tree")]
@@ -111,6 +115,55 @@ class BoxTree:
         return Faces(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
+class Forest(BoxTree):
+    """Several trees whose nodes are numbered together. Boxes of different trees are no neighbours, even where they
+    overlap: each tree covers a region of its own."""
+
+    def __init__(self, corners: Sequence[tuple[Numbers, Numbers]]):
+        super().__init__(*corners[0])
+        for lower, upper in corners[1:]:
+            self._lower.append(finite_vector(lower, "lower corner of a tree"))
+            self._upper.append(finite_vector(upper, "upper corner of a tree"))
+            self._axis.append(-1)
+            self._cut.append(0.0)
+            self._children.append((-1, -1))
+        self._tree = list(range(len(corners)))  # of each node; the first nodes are the roots
+
+    def split(self, node: int, axis: int, at: float | None = None) -> tuple[int, int]:
+        self._tree += [self._tree[node]] * 2
+        return super().split(node, axis, at)
+
+    def faces(self) -> Faces:
+        each = [self.branch(number).faces() for number in range(max(self._tree) + 1)]
+        names = ("below", "above", "axis", "lower", "upper")
+        return Faces(*(np.concatenate([getattr(faces, name) for faces in each]) for name in names))
+
+    def branch(self, number: int) -> "Branch":
+        """One of the trees, with the numbers of the forest; it grows as the forest does."""
+        return Branch(self, number)
+
+    def of_tree(self, number: int) -> Int[np.ndarray, " n"]:
+        """The nodes of a tree that are not cut."""
+        leaves = self.leaves
+        return leaves[np.array(self._tree)[leaves] == number]
+
+
+class Branch(BoxTree):
+    """One tree of a forest: the same nodes, of which only those of this tree count as leaves."""
+
+    def __init__(self, forest: Forest, number: int):
+        self._lower, self._upper = forest._lower, forest._upper
+        self._axis, self._cut, self._children = forest._axis, forest._cut, forest._children
+        self._corners, self._forest, self.root = None, forest, number
+
+    def split(self, node: int, axis: int, at: float | None = None) -> tuple[int, int]:
+        return self._forest.split(node, axis, at)
+
+    @property
+    def leaves(self) -> Int[np.ndarray, " n"]:
+        return self._forest.of_tree(self.root)
+
+
 def _grouped(values: Vector) -> dict[float, np.ndarray]:
     """The positions of each value."""
     order = np.argsort(values, kind="stable")
@@ -126,10 +179,12 @@ class TreeArrays:
     cut: Float[np.ndarray, " n"]
     children: Int[np.ndarray, "n 2"]
 
-    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " p"]:
-        """The leaves that points lie in; of points on a cut those to the side that `toward` points to."""
-        node = np.zeros(len(points), dtype=np.int64)
-        active = np.arange(len(points)) if self.axis[0] >= 0 else np.arange(0)
+    def locate(
+        self, points: Points, toward: Points | None = None, roots: int | Int[np.ndarray, " p"] = 0
+    ) -> Int[np.ndarray, " p"]:
+        """The leaves below `roots` that points lie in; of points on a cut those to the side that `toward` points to."""
+        node = np.array(np.broadcast_to(roots, len(points)), dtype=np.int64)
+        active = np.flatnonzero(self.axis[node] >= 0)
         near = NEAR * float(np.max(np.abs(points), initial=0.0))
         while len(active):
             here = node[active]

@@ -131,7 +131,7 @@ def _sub_curve(piece: Piece, start: float, end: float) -> Piece:
     def chart(u: UnitPoints) -> tuple[Points, Normals]:
         return piece.chart(between(start, end, u))
 
-    return Piece(piece.name, (end - start) * piece.measure, (True,), chart)
+    return replace(piece, measure=(end - start) * piece.measure, ends=(True,), chart=chart)
 
 
 def _both(first: Keep | None, second: Keep) -> Keep:

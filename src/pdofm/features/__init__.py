@@ -4,6 +4,8 @@ from pdofm.features.base import Features, check_count, polynomial_degree
 from pdofm.features.boxes import BoxPolynomials
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
+from pdofm.features.edges import EdgeFunctions
+from pdofm.features.holes import HoleFunctions
 from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import OVERLAP, PartitionOfUnity
@@ -18,10 +20,12 @@ __all__ = [
     "Chebyshev",
     "Concatenate",
     "CornerFunctions",
+    "EdgeFunctions",
     "Features",
     "Fourier",
     "Functions",
     "HardDirichlet",
+    "HoleFunctions",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",

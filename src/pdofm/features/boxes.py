@@ -255,7 +255,7 @@ class BoxPolynomials(Unmapped):
         def descend(node: Array) -> Array:
             return children[node, (at[axis[node]] >= cut[node]).astype(int)]
 
-        here = owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, jnp.zeros((), dtype=int))]
+        here = owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, self._root(at))]
         lower, upper = jnp.asarray(self.patch_lower)[here], jnp.asarray(self.patch_upper)[here]
         y = (x - (lower + upper) / 2) * (2 / (upper - lower))
         columns = [jnp.ones_like(y), y]
@@ -266,6 +266,10 @@ class BoxPolynomials(Unmapped):
         values = math.prod(table[indices[:, i], i] for i in range(self.dim))
         owner = np.repeat(np.arange(len(self.patch_degrees)), np.prod(self.degrees + 1, axis=1))
         return jnp.where(here == owner, values, 0.0)
+
+    def _root(self, at: Point) -> Array:
+        """The node at which the search for the box of a point begins."""
+        return jnp.zeros((), dtype=int)
 
 
 def _per_axis(what: str, value: int | Sequence[int], dim: int, least: int) -> tuple[int, ...]:

@@ -92,9 +92,9 @@ class CornerFunctions(Unmapped):
             for apex, (c, s) in zip(np.asarray(self.apexes)[here], np.asarray(self.middles)[here], strict=True):
                 turn = np.array([[c, s], [-s, c]]) / size
                 along = (points - apex) @ turn.T
-                jet = product(
-                    _monomials(along, turn, self._powers(), below), self._singular_jet(along, turn, angle, below), which
-                )
+                singular = singular_jet(along, turn, self._exponents(angle), below)
+                singular = {index: each[None] for index, each in singular.items()}
+                jet = product(_monomials(along, turn, self._powers(), below), singular, which)
                 rows = len(self._powers()) * 2 * len(self._exponents(angle))
                 for out, index in zip(found, which, strict=True):
                     out[start : start + rows] = jet[index].reshape(rows, -1)
@@ -139,34 +139,34 @@ class CornerFunctions(Unmapped):
             ]
         )
 
-    def _singular_jet(
-        self, along: Points, turn: Float[np.ndarray, "2 2"], angle: float, which: Sequence[Index]
-    ) -> dict[Index, Float[np.ndarray, "1 k n"]]:
-        """The derivatives `which` of the same functions at points.
 
-        The functions are the real and imaginary parts of f(z), where z is an affine function of x with ∂z/∂x₁ = i z₀
-        and z₀ = ∂z/∂x₀. Therefore ∂^α f = f^(|α|) z₀^|α| i^α₁.
-        """
-        exponents = self._exponents(angle)
-        z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
-        with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
-            log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
-            first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
-            # All exponents are multiples of the first.
-            values = np.cumprod(np.repeat(first[None], len(exponents), axis=0), axis=0)
-            derivatives = []
-            # The k-th derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
-            p, q = np.ones(len(exponents)), np.zeros(len(exponents))
-            for order in range(highest_order(which) + 1):
-                factor = np.where(_is_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
-                derivatives.append(factor * values)
-                values = values * inverse
-                p, q = p * (exponents - order), p + q * (exponents - order)
-        found = {}
-        for index in which:
-            each = derivatives[sum(index)] * (slope ** sum(index) * 1j ** index[1])
-            found[index] = np.concatenate([each.real, each.imag])[None]
-        return found
+def singular_jet(
+    along: Points, turn: Float[np.ndarray, "2 2"], exponents: Vector, which: Sequence[Index]
+) -> dict[Index, Float[np.ndarray, "k n"]]:
+    """The derivatives `which`, with respect to two coordinates x, of the real parts and then of the imaginary parts of
+    z^α, or of z^α log z where α is an integer. All exponents are multiples of the first. The points z, in `along` as
+    pairs, are an affine function of x with the matrix `turn`, a rotation times a factor.
+
+    With ∂z/∂x₁ = i z₀ and z₀ = ∂z/∂x₀, ∂^α f(z) = f^(|α|) z₀^|α| i^α₁.
+    """
+    z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
+        log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
+        first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
+        values = np.cumprod(np.repeat(first[None], len(exponents), axis=0), axis=0)
+        derivatives = []
+        # The k-th derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
+        p, q = np.ones(len(exponents)), np.zeros(len(exponents))
+        for order in range(highest_order(which) + 1):
+            factor = np.where(_is_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
+            derivatives.append(factor * values)
+            values = values * inverse
+            p, q = p * (exponents - order), p + q * (exponents - order)
+    found = {}
+    for index in which:
+        each = derivatives[sum(index)] * (slope ** sum(index) * 1j ** index[1])
+        found[index] = np.concatenate([each.real, each.imag])
+    return found
 
 
 def _is_whole(exponents: Vector) -> Bool[np.ndarray, " k"]:

@@ -34,36 +34,37 @@ PRECISIONS = (np.float16, np.float32, np.float64)
 def save(path: str | PathLike, features: Features) -> None:
     """Write features to a safetensors file, from which `load` restores them bit by bit. Equal features give equal
     files."""
-    from safetensors.numpy import save as serialise
-
-    from pdofm.version import __version__
-
     if not isinstance(features, Features):
-        hint = (
-            "Save its .features, and its .coefficients with numpy.save: its values at points are "
-            "jax.vmap(features)(points) @ coefficients."
-            if isinstance(getattr(features, "features", None), Features)
-            else ""
-        )
-        if isinstance(path, Features):
-            hint = "The path comes first: save(path, features)."
-        raise FeaturesError(f"save() writes Features; got {type(features).__name__}. {hint}".rstrip())
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FeaturesError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first.")
+        hint = " The path comes first: save(path, features)." if isinstance(path, Features) else ""
+        raise FeaturesError(f"save() writes Features; got {type(features).__name__}.{hint}")
     arrays: dict[str, np.ndarray] = {}
-    tree = _describe(features, "", arrays)
+    tree = encode(features, "", arrays)
     header = {
-        "format": FORMAT,
-        "pdofm": __version__,
         "family": type(features).__name__,
         "size": str(features.size),
         "box": json.dumps([np.asarray(features.lower).tolist(), np.asarray(features.upper).tolist()]),
         "tree": json.dumps(tree),
     }
+    write(path, serialised(FORMAT, header, arrays))
+
+
+def serialised(kind: str, header: dict[str, str], arrays: dict[str, np.ndarray]) -> bytes:
+    """The content of a safetensors file of this package; equal arguments give equal bytes."""
+    from safetensors.numpy import save as serialise
+
+    from pdofm.version import __version__
+
+    return _in_order(serialise(arrays, metadata={"format": kind, "pdofm": __version__, **header}))
+
+
+def write(path: str | PathLike, content: bytes) -> None:
+    """Write a file at once: an interrupted call leaves an old file intact."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FeaturesError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first.")
     partial = target.with_name(target.name + ".part")
-    partial.write_bytes(_in_order(serialise(arrays, metadata=header)))
-    partial.replace(target)  # an interrupted save leaves the old file intact
+    partial.write_bytes(content)
+    partial.replace(target)
 
 
 def _in_order(file: bytes) -> bytes:
@@ -87,6 +88,25 @@ def load(path: str | PathLike) -> Features:
     ``load("poisson-2d")`` and ``load("poisson-3d")`` are 500 features each, trained for many solutions of Poisson's
     equation. They are defined on the box [-1, 1]^d; ``load(…).on(domain)`` moves them to the box of a domain.
     """
+    header, arrays = read(path)
+    if header.get("format") != FORMAT:
+        raise FeaturesError(
+            f"{str(path)!r} is a safetensors file, but not of format {FORMAT!r} (its header says "
+            f"{header.get('format')!r}). Give a file that pdofm.save wrote."
+        )
+    try:
+        found = decode(json.loads(header["tree"]), arrays)
+        if not isinstance(found, Features) or str(found.size) != header["size"]:
+            raise ValueError("the header and the arrays disagree")
+        check_shapes(found)
+        return found
+    except MALFORMED as error:
+        raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
+
+
+def read(path: str | PathLike) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """The header and the arrays of a safetensors file, or of features that come with the package, by name. No array is
+    larger than the file: the library checks that before it reads them."""
     from safetensors import SafetensorError, safe_open
 
     if str(path) in shipped() and not Path(path).exists():
@@ -99,28 +119,20 @@ def load(path: str | PathLike) -> Features:
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError) as error:
         raise FeaturesError(
             f"{str(path)!r} is not a complete safetensors file ({error}). It may be truncated, or of another kind; "
             "write it again with pdofm.save."
         ) from error
-    if header.get("format") != FORMAT:
-        raise FeaturesError(
-            f"{str(path)!r} is a safetensors file, but not of format {FORMAT!r} (its header says "
-            f"{header.get('format')!r}). Give a file that pdofm.save wrote."
-        )
-    try:
-        found = _rebuild(json.loads(header["tree"]), arrays)
-        if not isinstance(found, Features) or str(found.size) != header["size"]:
-            raise ValueError("the header and the arrays disagree")
-        jax.eval_shape(found, jax.ShapeDtypeStruct((found.dim,), jnp.float64))  # fails if shapes do not fit together
-        return found
-    except MALFORMED as error:
-        raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
 
 
-def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
+def check_shapes(features: Features) -> None:
+    """Raise if the arrays of features do not fit together; nothing is computed."""
+    jax.eval_shape(features, jax.ShapeDtypeStruct((features.dim,), jnp.float64))
+
+
+def encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
     """A JSON tree of a value. Its arrays are added to `arrays`, under their path."""
     if isinstance(value, Features):
         family = type(value).__name__
@@ -128,10 +140,10 @@ def _describe(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
             raise FeaturesError(f"{family} cannot be saved. Save features of the families of this package.")
         if value.unsaved:
             raise FeaturesError(f"{family} cannot be saved. {value.unsaved}")
-        inside = {f.name: _describe(getattr(value, f.name), f"{path}{f.name}.", arrays) for f in fields(value)}
+        inside = {f.name: encode(getattr(value, f.name), f"{path}{f.name}.", arrays) for f in fields(value)}
         return {"family": family, "fields": inside}
     if isinstance(value, tuple):
-        return {"tuple": [_describe(item, f"{path}{i}.", arrays) for i, item in enumerate(value)]}
+        return {"tuple": [encode(item, f"{path}{i}.", arrays) for i, item in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
     if callable(value):
@@ -154,8 +166,8 @@ def _smallest(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _rebuild(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The value that `_describe` described."""
+def decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The value that `encode` described."""
     if "family" in tree:
         family = families().get(tree["family"])
         if family is None or family.unsaved:
@@ -165,13 +177,13 @@ def _rebuild(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
             raise ValueError(f"{family.__name__} has the fields {declared}, the file has {sorted(tree['fields'])}")
         features = object.__new__(family)
         for name in declared:
-            object.__setattr__(features, name, _rebuild(tree["fields"][name], arrays))
+            object.__setattr__(features, name, decode(tree["fields"][name], arrays))
         check = getattr(features, "__check_init__", None)
         if check is not None:
             check()
         return features
     if "tuple" in tree:
-        return tuple(_rebuild(item, arrays) for item in tree["tuple"])
+        return tuple(decode(item, arrays) for item in tree["tuple"])
     if "array" in tree:
         array = arrays[tree["array"]]
         if array.dtype not in (*PRECISIONS, np.int64) or not np.isfinite(array).all():

@@ -215,6 +215,12 @@ class Chebyshev(Features):
         return len(_indices(self.dim, self.degree, self.kind))
 
     @property
+    def ranks(self) -> Float[np.ndarray, " m"]:
+        # By degrees rather than by numbers. In several dimensions the last degree is a large part of all polynomials,
+        # and where the solution is even or odd it may contribute nothing: solutions without it would not be coarser.
+        return super().ranks ** (1 / self.dim)
+
+    @property
     def _degrees(self) -> Int[np.ndarray, "m d"]:
         return _indices(self.dim, self.degree, self.kind)
 

@@ -42,11 +42,13 @@ COMPRESSED = 1.3
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """The rows of a group of unknowns: ``own @ c ≈ right``, and for each link, by its number, ``E @ c ≈ λ``."""
+    """The rows of a group of unknowns: ``own @ c ≈ right``, and for each link, by its number, ``E @ c ≈ λ``, or
+    ``E @ c ≈ λ + s`` where `shifts` gives the s of all links, one after the other."""
 
     own: Matrix
     right: Matrix
     links: Sequence[tuple[int, Matrix]]
+    shifts: Matrix | None = None
 
 
 class _Reflections:
@@ -117,10 +119,10 @@ class _LeafStep:
         nothing, minus = np.zeros((self.columns, links)), -np.eye(links)
         return (nothing, minus) if self._second is None else self._second.apply(nothing, minus)
 
-    def apply(self, own: Matrix, links: int) -> tuple[Matrix, Matrix]:
+    def apply(self, own: Matrix, links: int, shifts: Matrix | None = None) -> tuple[Matrix, Matrix]:
         """What belongs to the eliminated unknowns, and to the rows that remain, of a right side."""
         top = self._first.apply(self._extended(own))[: self.columns].copy(order="F")
-        bottom = np.zeros((links, own.shape[1]))
+        bottom = np.zeros((links, own.shape[1])) if shifts is None else shifts
         return (top, bottom) if self._second is None else self._second.apply(top, bottom)
 
 
@@ -257,7 +259,7 @@ class BlockQR:
         links = np.concatenate([rows for _, rows in leaf.links]) if leaf.links else np.zeros((0, columns))
         step = _LeafStep(leaf.own, links)
         coupling, rest = step.coupling(len(links))
-        top, right = step.apply(leaf.right, len(links))
+        top, right = step.apply(leaf.right, len(links), leaf.shifts)
         self._note(_Node(step, number, kept, step.triangle, coupling), top, kept, rest, right)
 
     def _note(self, node: _Node, top: Matrix, kept: tuple[int, ...], rest: Matrix, right: Matrix) -> None:

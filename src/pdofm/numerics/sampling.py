@@ -120,12 +120,14 @@ def _draw_grid(
         cells = max(cells + 1, int(needed ** (1 / dim)))
 
 
-def check_request(n: int, sampling: str) -> None:
+def check_request(n: Any, sampling: str) -> None:
     """Raise unless n is a positive integer and `sampling` a known name."""
     if sampling not in SAMPLINGS:
         raise unknown_name("sampling", sampling, SAMPLINGS)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise DomainError(f"The number of points is {n!r}; expected an integer of at least 1.")
+        got = repr(n) if np.ndim(n) == 0 else f"an array of shape {np.shape(n)}"
+        hint = "" if np.ndim(n) == 0 else " Points are placed by the library; give their number."
+        raise DomainError(f"The number of points is {got}; expected an integer of at least 1.{hint}")
 
 
 def _check_yield(kept: int, tried: int, what: str) -> None:

@@ -58,7 +58,8 @@ def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | Non
 
     The file has a field for each unknown, under its name ("u" if there is one scalar); vectors have three entries. If
     the exact solution is known, there is also the absolute "error". In a system, "error_v" is that of the unknown v,
-    and the length of the difference if v is a vector.
+    and the length of the difference if v is a vector. With several regions, each has a mesh of its own, and "region" is
+    its number.
 
     Args:
         solution: the solution to write, on a domain of at most three dimensions, time included.
@@ -72,12 +73,26 @@ def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | Non
     suffix = target.suffix.lower()
     if suffix not in FORMATS:
         raise unknown_name(f"suffix of the mesh {target.name!r}:", target.suffix, FORMATS)
-    grid = mesh(solution.problem.domain, resolution)
-    data = _data(solution, grid.points)
+    grids = _meshes(solution.problem.domain, resolution)
+    parts = [_data(solution, grid.points, region) for region, grid in grids]
+    data = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     vectors: dict[str, Any] = {name: _padded(values) for name, values in data.items() if values.ndim == 2}
+    starts = np.cumsum([0, *(len(grid.points) for _, grid in grids)])
+    cells: list[Any] = [
+        (grid.kind, grid.cells + start) for (_, grid), start in zip(grids, starts.tolist(), strict=False)
+    ]
+    points = np.concatenate([grid.points for _, grid in grids])
     target.parent.mkdir(parents=True, exist_ok=True)
-    written = meshio.Mesh(_padded(grid.points), [(grid.kind, grid.cells)], point_data={**data, **vectors})
-    meshio.write(target, written, file_format=suffix[1:])
+    meshio.write(target, meshio.Mesh(_padded(points), cells, point_data={**data, **vectors}), file_format=suffix[1:])
+
+
+def _meshes(domain: Domain, resolution: int | None) -> list[tuple[str | None, Mesh]]:
+    """The mesh of a domain, or one for each of its regions with its name: values may jump between them."""
+    if domain.materials is None:
+        return [(None, mesh(domain, resolution))]
+    finest = RESOLUTIONS[min(domain.dim, 3)] if resolution is None else resolution
+    shares = {name: each.size / domain.size for name, each in domain.materials.by_name.items()}
+    return [(name, mesh(each, max(1, round(finest * shares[name])))) for name, each in domain.materials.by_name.items()]
 
 
 def to_arrays(solution: Solution, points: Any = None) -> dict[str, np.ndarray]:
@@ -114,18 +129,20 @@ def mesh(domain: Domain, resolution: int | None = None) -> Mesh:
     return (_triangles if domain.dim == 2 else _cubes)(domain, resolution)
 
 
-def _data(solution: Solution, points: Points) -> dict[str, np.ndarray]:
-    """The unknowns and their errors at points, by name."""
-    layout, exact = solution.problem.layout, solution.problem.exact
+def _data(solution: Solution, points: Points, region: str | None = None) -> dict[str, np.ndarray]:
+    """The unknowns and their errors at points, by name; those of a region with its number."""
+    layout, exact, regions = solution.problem.layout, solution.problem.exact, solution.problem.regions
     offsets: Mapping[str, tuple[int, int]] = layout.offsets or {"u": (0, 1)}
-    found = solution(points).reshape(len(points), -1)
+    found = (solution if region is None else solution.side(region))(points).reshape(len(points), -1)
     parts = {name: found[:, start : start + size] for name, (start, size) in offsets.items()}
     data = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()}
     if exact is not None:
-        difference = found - solution.problem.exact_values(points)
+        difference = found - solution.problem.exact_values(points, region)
         for name, (start, size) in offsets.items():
             label = f"error_{name}" if layout.offsets else "error"
             data[label] = np.linalg.norm(difference[:, start : start + size], axis=1)
+    if regions is not None and region is not None:
+        data["region"] = np.full(len(points), regions.names.index(region))
     return data
 
 

@@ -27,6 +27,7 @@ from pdofm.discrete.evaluate import evaluate
 from pdofm.domain import Domain
 from pdofm.errors import DomainError, SolveError, unknown_name
 from pdofm.output.section import Limits, Section, axis_names, sections
+from pdofm.solving.arithmetic import Arithmetic as Function
 from pdofm.solving.solution import Solution
 
 FORMATS = (".pdf", ".png", ".svg")
@@ -57,7 +58,7 @@ sign, and smaller values only show these places."""
 
 
 def plot_solution(
-    solution: Solution, path: str | PathLike | None = None, *, unknown: str | None = None, resolution: int | None = None
+    solution: Function, path: str | PathLike | None = None, *, unknown: str | None = None, resolution: int | None = None
 ) -> Any:
     """Draw a solution and, if the exact solution is known, its absolute error; returns the matplotlib figure.
 
@@ -199,8 +200,11 @@ def error_limits(errors: Vector) -> Limits:
     return 10.0 ** math.floor(math.log10(low) - 1e-9), high
 
 
-def title(solution: Solution) -> str:
-    """A title with the name of the problem, the number of features and the estimated error of a solution."""
+def title(solution: Function) -> str:
+    """A title with the name of the problem, the number of features and the estimated error of a solution; for other
+    functions, such as differences of solutions, the name alone."""
+    if not isinstance(solution, Solution):
+        return solution.problem.name.replace("$", r"\$")
     stats, estimate = solution.stats, f"{solution.error_estimate:.1e}"
     if math.isfinite(solution.error_estimate):
         mantissa, exponent = estimate.split("e")
@@ -225,7 +229,8 @@ def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
     smooth = {"interpolation": "bilinear", "interpolation_stage": "data"}
     image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **smooth, **colors)
     image.set_clip_path(_path(section), transform=ax.transData)
-    outline(ax, section)
+    for each in (section, *section.regions):
+        outline(ax, each)
     ax.set(title=section.title, xlabel=f"${names[section.axes[0]]}$", ylabel=f"${names[section.axes[1]]}$")
     ax.spines[:].set_visible(False)
     ax.locator_params(nbins=5)
@@ -246,7 +251,7 @@ def _color_bar(image: Any, label: str, extend: str) -> None:
     place.set_title(label)
 
 
-def _map_figure(solution: Solution, components: list[int], resolution: int | None) -> Any:
+def _map_figure(solution: Function, components: list[int], resolution: int | None) -> Any:
     problem = solution.problem
     shown = sections(problem.domain, resolution)
     found = [evaluate(solution.features, solution.coefficients, section.points) for section in shown]
@@ -281,7 +286,7 @@ def _map_row(axes: Any, shown: list[Section], values: list[np.ndarray], panel: A
         panel(ax, section, here, label=label, limits=scale, bar=section is shown[-1])
 
 
-def _line_figure(solution: Solution, components: list[int], resolution: int | None) -> Any:
+def _line_figure(solution: Function, components: list[int], resolution: int | None) -> Any:
     problem = solution.problem
     domain, known = problem.domain, problem.exact is not None
     # The ends are among the points, so that lines reach the boundary exactly, around gaps as well.

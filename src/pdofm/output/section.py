@@ -1,6 +1,6 @@
 """Plane sections of domains: the points at which a map is evaluated, and the outline that it is clipped to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -81,6 +81,15 @@ class Section:
         # points on each side of the grid closes it.
         x, y = (np.concatenate([[2 * s[0] - s[1]], s, [2 * s[-1] - s[-2]]]) for s in self.coordinates)
         return [np.asarray(line) for line in contour_generator(x, y, self._level(x, y)).lines(0.0)]
+
+    @cached_property
+    def regions(self) -> "list[Section]":
+        """The sections of the regions that the plane meets, if the domain consists of several."""
+        if self.domain.materials is None:
+            return []
+        center = 0.5 * (self.domain.lower + self.domain.upper) if self.through is None else self.through
+        each = [replace(self, domain=region, through=center) for region in self.domain.materials.by_name.values()]
+        return [section for section in each if section.inside.any()]
 
     def image(self, values: Vector) -> Image:
         """Values at `points` as an image `(y, x)`; pixels outside the domain have the value of the nearest one inside.

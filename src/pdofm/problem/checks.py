@@ -7,13 +7,14 @@ import numpy as np
 from jax import Array
 
 from pdofm.calculus.terms import Average, Term
-from pdofm.domain import Domain, Part
+from pdofm.domain import Domain, Part, Regions
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
-    *("space", "search", "gradient", "errors", "plot", "plot_search", "to_vtk", "residual", "integral"),
+    *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
+    *("integral", "flux"),
 }
 
 CLOSED = 1e-9
@@ -43,7 +44,7 @@ def check_unknowns(unknowns: Mapping[str, int]) -> None:
         )
 
 
-def check_dtype(dtype: Any) -> None:
+def check_dtype(dtype: Any, regions: Regions | None) -> None:
     """Raise unless unknowns of this type can be solved for."""
     try:
         known = np.dtype(dtype) in (np.float64, np.complex128)
@@ -51,6 +52,11 @@ def check_dtype(dtype: Any) -> None:
         known = False
     if not known:
         raise ProblemError(f"dtype is {dtype!r}; expected float, or complex for complex unknowns.")
+    if np.dtype(dtype).kind == "c" and regions is not None:
+        raise ProblemError(
+            f"Complex unknowns are not possible with several regions yet; the domain has {list(regions.names)}. State "
+            "real and imaginary parts as two unknowns: unknowns={'re': 1, 'im': 1}."
+        )
 
 
 def check_condition(condition: Any, unknowns: Collection[str]) -> None:
@@ -77,7 +83,7 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
 def check_place(term: Term, domain: Domain) -> None:
     """Raise unless the term holds inside the domain or on its boundary."""
     on = term.on.over if isinstance(term.on, Average) else term.on
-    if on is None or isinstance(on, Domain):
+    if on is None or isinstance(on, Domain) or term.pair is not None:
         return
     if isinstance(on, Part):
         # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from pdofm.calculus.operators import dt, normal_derivative, partial
 from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Layout, LeftSide, Term, Where, joined
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
+from pdofm.problem.tabulated import shown, tabulated
 
 JUST_INSIDE = 1e-7
 """How far points of the boundary are moved along the inward normal to test whether the domain lies there, in sizes of
@@ -26,12 +27,16 @@ Data = Any
 """A number, a vector, or a function of (x) or (x, t); None where the exact solution provides the values."""
 
 
+Coefficient = float | complex | Callable[..., Any]
+"""A number, or a function of (x) or (x, t)."""
+
+
 @dataclass(frozen=True)
 class Context:
     """What a condition can learn about its problem.
 
     ``orders(axis)`` returns the differential order of the operator in each component, along an axis of space, or in
-    time for None.
+    time for None. `covered` are the interfaces between regions that other conditions name.
     """
 
     domain: Domain
@@ -39,6 +44,7 @@ class Context:
     layout: Layout
     has_exact: bool
     orders: Callable[[int | None], tuple[int, ...]]
+    covered: Collection[tuple[str, str]] = ()
 
 
 def takes_normal(function: Callable[..., Any]) -> bool:
@@ -86,14 +92,15 @@ class _Mixed:
 
     is_linear: ClassVar[bool] = True
 
-    alpha: float | complex
-    beta: float | complex
+    alpha: Coefficient
+    beta: Coefficient
     unknown: str | None
 
     def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
         of_u = _select(u, self.unknown)
-        slope = self.beta * joined(normal_derivative(of_u, normal)(*args))
-        return slope if self.alpha == 0 else self.alpha * joined(of_u(*args)) + slope
+        alpha, beta = (call(c, args, normal) if callable(c) else c for c in (self.alpha, self.beta))
+        slope = beta * joined(normal_derivative(of_u, normal)(*args))
+        return slope if self.alpha == 0 else alpha * joined(of_u(*args)) + slope
 
 
 @dataclass(frozen=True)
@@ -152,20 +159,15 @@ class BaseCondition(ABC):
                 f"Condition {self.name!r} needs a normal, which given points do not have. State it on a part of the "
                 "boundary: domain.part(name) or domain.boundary.where(predicate)."
             )
-        return Term(self.name + suffix, lhs, rhs, on, self.weight)
+        layout, unknown = problem.layout, getattr(self, "unknown", None)
+        components = layout.components if unknown is None else layout.offsets[unknown][1]
+        return Term(self.name + suffix, lhs, tabulated(rhs, self.on, self.name, components), on, self.weight)
 
     def __repr__(self) -> str:
         """The constructor with the arguments that differ from the defaults."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not f.default}  # type: ignore[arg-type]
-        shown = ", ".join(f"{name}={_shown(value)}" for name, value in given.items() if value is not None)
-        return f"{type(self).__name__}({shown})"
-
-
-def _shown(value: Any) -> str:
-    """A value for a `repr`: functions by name, points by number."""
-    if isinstance(value, Part) or not (callable(value) or np.ndim(value) > 1):
-        return repr(value)
-    return getattr(value, "__name__", type(value).__name__) if callable(value) else f"<{len(value)} points>"
+        arguments = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+        return f"{type(self).__name__}({arguments})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,7 +190,10 @@ class Condition(BaseCondition):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dirichlet(BaseCondition):
-    """The condition ``u = value``. In a system, `unknown` names the unknown that is given (all of them if omitted)."""
+    """The condition ``u = value``. In a system, `unknown` names the unknown that is given (all of them if omitted).
+
+    Values that were measured are given with their points: ``Dirichlet(values, on=points)``, of shapes (n,) and (n, d).
+    """
 
     value: Data = None
     on: Where = None
@@ -219,7 +224,8 @@ class Neumann(BaseCondition):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robin(BaseCondition):
-    """The condition ``alpha u + beta ∂u/∂n = value``, with numbers alpha and beta, and n the outward normal."""
+    """The condition ``alpha u + beta ∂u/∂n = value``, with n the outward normal; alpha and beta are numbers, or
+    functions of the point."""
 
     alpha: Any
     beta: Any
@@ -230,15 +236,24 @@ class Robin(BaseCondition):
     name: str = "robin"
     weight: float = CONDITION_WEIGHT
 
+    def __post_init__(self):
+        for c in (self.alpha, self.beta):
+            if not (callable(c) or (isinstance(c, int | float | complex | np.number) and np.isfinite(c))):
+                raise ProblemError(
+                    f"Condition {self.name!r}: alpha and beta must be numbers or functions of the point; got "
+                    f"{shown(self.alpha)}, {shown(self.beta)}."
+                )
+
     def terms(self, problem: Context) -> list[Term]:
-        allowed = int | float | complex if problem.layout.is_complex else int | float
-        if not all(isinstance(c, allowed) for c in (self.alpha, self.beta)):
-            hint = " For complex numbers give Problem(…, dtype=complex)." if not problem.layout.is_complex else ""
-            raise ProblemError(
-                f"Condition {self.name!r}: alpha and beta must be numbers; got {self.alpha!r}, {self.beta!r}. For "
-                f"coefficients that vary, use Condition(lambda u, x, normal: …).{hint}"
-            )
-        return [self._term(problem, _Mixed(1.0 * self.alpha, 1.0 * self.beta, self.unknown), self.value)]
+        for c in (self.alpha, self.beta):
+            if isinstance(c, complex) and not problem.layout.is_complex:
+                raise ProblemError(
+                    f"Condition {self.name!r} has the complex coefficient {c!r}, but the unknowns are real. Give "
+                    "Problem(…, dtype=complex)."
+                )
+        # Numbers as floats, so that equal conditions share compiled functions.
+        alpha, beta = (c if callable(c) else 1.0 * c for c in (self.alpha, self.beta))
+        return [self._term(problem, _Mixed(alpha, beta, self.unknown), self.value)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

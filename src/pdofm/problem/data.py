@@ -28,11 +28,23 @@ class Exact:
 
 
 @dataclass(frozen=True)
+class ExactPair:
+    """The exact solution on both sides of an interface between two regions."""
+
+    regions: tuple[str, str]
+    sides: tuple[Exact, Exact]
+
+    def fields(self) -> Fields:
+        """The exact solution as conditions on the interface receive the unknowns."""
+        return Fields({name: side.fields() for name, side in zip(self.regions, self.sides, strict=True)})
+
+
+@dataclass(frozen=True)
 class Manufactured:
     """The right side that makes a given function the exact solution: the left side of that function."""
 
     lhs: LeftSide
-    exact: Exact
+    exact: Exact | ExactPair
     numbers: ClassVar[None] = None
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:

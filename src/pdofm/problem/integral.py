@@ -39,6 +39,11 @@ class Mean(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
+        if problem.domain.materials is not None:
+            raise ProblemError(
+                f"Condition {self.name!r}: means are not possible with several regions yet; the domain has "
+                f"{list(problem.domain.materials.names)}. Give a value at a point instead: Dirichlet(0.0, on=[[…]])."
+            )
         if callable(self.value):
             raise ProblemError(
                 f"Condition {self.name!r}: the mean is one number, not a function; got {self.value!r}. What is "

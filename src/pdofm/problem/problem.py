@@ -15,11 +15,12 @@ from pdofm.calculus.jumps import Jump, hidden_jump
 from pdofm.calculus.steep import Transition, transitions
 from pdofm.calculus.symbol import Symbol, symbol_of
 from pdofm.calculus.terms import Fields, Layout, Realified, Term, distinct, in_layout, joined
-from pdofm.domain import Domain, Part, SpaceTime
+from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
-from pdofm.problem import checks
+from pdofm.problem import checks, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
-from pdofm.problem.data import Exact, Given, Manufactured, RightSide, values_at
+from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
+from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
 from pdofm.problem.trial import Trial
 
 
@@ -48,13 +49,15 @@ class Problem:
     """The equation ``operator(u, x) = source(x)`` in a domain, with conditions.
 
     Args:
-        domain: where the equation holds; in a `SpaceTime`, user functions take ``(x, t)`` instead of ``(x)``.
+        domain: where the equation holds; in a `SpaceTime`, user functions take ``(x, t)`` instead of ``(x)``. In
+            `Regions`, operator, source and exact may be dictionaries with an entry for each region.
         operator: the left side ``operator(u, x)`` at one point, with u a function: differentiate it with `laplacian`,
             `grad`, … It returns a scalar, or for a system a vector with one entry per equation; a tuple of scalars and
             vectors is joined to one vector.
         source: the right side, a number or a function of the point, of the same shape. If omitted it is computed from
             `exact`, and is 0 if that is omitted too.
-        conditions: at least one of `Dirichlet`, `Neumann`, `Robin`, `Periodic`, `Initial`, `Condition`.
+        conditions: at least one of `Dirichlet`, `Neumann`, `Robin`, `Periodic`, `Initial`, `Condition`; between regions
+            that touch an `Interface`.
         unknowns: names and sizes in a system, such as ``{"v": 2, "p": 1}``: ``u.v(x)`` has shape (2,) and ``u.p(x)``
             is a scalar. Omit it for one scalar unknown.
         exact: the exact solution if it is known: a function, or in a system a dictionary of functions. Sources and
@@ -66,7 +69,7 @@ class Problem:
     """
 
     domain: Domain
-    operator: Callable[..., Any]
+    operator: Any
     source: Any = None
     conditions: Sequence[BaseCondition] | BaseCondition = ()
     unknowns: Mapping[str, int] | None = None
@@ -80,14 +83,15 @@ class Problem:
             raise ProblemError(
                 f"domain must be a Domain such as Box([0, 0], [1, 1]); got {type(self.domain).__name__}."
             )
-        if not callable(self.operator):
-            raise ProblemError(
-                "operator must be a function such as lambda u, x: -laplacian(u)(x); got "
-                f"{type(self.operator).__name__}."
-            )
+        for name in self.region_names:
+            operator = self._of(self.operator, name, "The operator")
+            if not callable(operator):
+                raise ProblemError(
+                    f"operator must be a function such as lambda u, x: -laplacian(u)(x); got {type(operator).__name__}."
+                )
         if self.unknowns is not None:
             checks.check_unknowns(self.unknowns)
-        checks.check_dtype(self.dtype)
+        checks.check_dtype(self.dtype, self.regions)
         if not self.stated:
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
@@ -96,13 +100,19 @@ class Problem:
         for condition in self.stated:
             checks.check_condition(condition, self.unknowns or ())
         if self.exact is not None:
-            self._trial.check_exact(self.exact, self.exact_fields)
-        self._check(self._equation)  # first: conditions ask for the order of the operator
-        for term in self.terms[1:]:
+            for name in self.region_names:
+                exact = self._exact_in(name)
+                self._trial.check_exact(exact, Fields(exact) if isinstance(exact, Mapping) else exact)
+        for equation in self.equations:  # first: conditions ask for the order of the operator
+            self._check(equation)
+        conditions = self.terms[len(self.equations) :]
+        for term in conditions:
             self._check(term)
             checks.check_place(term, self.domain)
+        if self.regions is not None:
+            check_interfaces(conditions, self.regions)
         if self.layout.has_time:
-            checks.check_start(self.terms[1:], max(self.orders(None)))
+            checks.check_start(conditions, max(self.orders(None)))
 
     def __repr__(self) -> str:
         system = "" if self.unknowns is None else f"unknowns {dict(self.unknowns)}, "
@@ -115,19 +125,26 @@ class Problem:
         return (self.conditions,) if isinstance(self.conditions, BaseCondition) else tuple(self.conditions)
 
     def replace(self, **changes: Any) -> "Problem":
-        """A copy with other fields, for instance another `domain`, `source` or other `conditions`."""
+        """A copy with other fields, for instance another `domain`, `source` or other `conditions`.
+
+        If the exact solution does not solve the new problem, the copy has none; data that came from it stay.
+        """
         if changes.keys() == {"name"}:
             # Nothing that was checked or derived depends on the name, so all of it is copied.
             named = copy.copy(self)
             object.__setattr__(named, "name", changes["name"])
             return named
-        return dataclasses.replace(self, **changes)
+        changed = changes.keys() & {"operator", "source", "conditions"}
+        replaced = dataclasses.replace(self, **changes)
+        if not changed or self.exact is None or "exact" in changes or replacing.still_exact(replaced, changed):
+            return replaced
+        return dataclasses.replace(replaced, **replacing.with_own_data(replaced, self, changed))
 
     @cached_property
     def layout(self) -> Layout:
         """How the values of the unknowns and the coordinates of a point are stored."""
         unknowns = None if self.unknowns is None else tuple((name, int(size)) for name, size in self.unknowns.items())
-        return Layout(unknowns, isinstance(self.domain, SpaceTime), np.dtype(self.dtype).kind == "c")
+        return Layout(unknowns, isinstance(self.domain, SpaceTime), is_complex=np.dtype(self.dtype).kind == "c")
 
     @property
     def component_names(self) -> list[str]:
@@ -138,11 +155,53 @@ class Problem:
     @cached_property
     def terms(self) -> tuple[Term, ...]:
         """The equation and the conditions as terms of the least-squares problem, with distinct names."""
-        terms = [self._equation]
-        context = Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders)
+        terms, regions, context = list(self.equations), self.regions, self.context
         for condition in self.stated:
-            terms += [in_layout(term, self.layout) for term in condition.terms(context)]
+            stated = [in_layout(term, self.layout) for term in condition.terms(context)]
+            terms += stated if regions is None else [t for each in stated for t in split(each, condition, regions)]
         return tuple(distinct(terms))
+
+    @property
+    def context(self) -> Context:
+        """What conditions can learn about the problem."""
+        covered = () if self.regions is None else covered_pairs(self.stated, self.regions)
+        return Context(self.domain, self._boundary, self.layout, self.exact is not None, self.orders, covered)
+
+    @property
+    def regions(self) -> Regions | None:
+        """The regions of the domain, if it consists of several."""
+        return self.domain.materials
+
+    @property
+    def region_names(self) -> tuple[str | None, ...]:
+        """The names of the regions; None alone if there is only one."""
+        return (None,) if self.regions is None else self.regions.names
+
+    @cached_property
+    def equations(self) -> tuple[Term, ...]:
+        """The equation, or those of the regions, as terms: the first ones of `terms`."""
+        return tuple(in_layout(self._equation(name), self.layout) for name in self.region_names)
+
+    def _equation(self, region: str | None) -> Term:
+        name = "equation" if region is None else f"equation {region}"
+        operator = Operator(self._of(self.operator, region, "The operator"))
+        return Term(name, operator, self._of(self.source, region, "The source"), None, 1.0, region=region)
+
+    def domain_of(self, term: Term) -> Domain:
+        """The domain, or the region that a term belongs to."""
+        return self.domain if self.regions is None or term.region is None else self.regions[term.region]
+
+    def layout_of(self, term: Term) -> Layout:
+        """How a term sees the unknowns: on an interface on both sides of it."""
+        return layout_of(term, self.layout)
+
+    def _of(self, given: Any, region: str | None, what: str) -> Any:
+        return given if region is None else of_region(given, region, what)
+
+    def _exact_in(self, region: str | None) -> Any:
+        """The exact solution in a region, which may be given by region."""
+        by_region = self.regions is not None and isinstance(self.exact, Mapping) and region in self.exact
+        return self.exact[region] if by_region else self.exact
 
     def frozen_terms(self, operator: Callable[..., Any] | None = None) -> tuple[Term, ...]:
         """The terms with the operator in its frozen form, for `Picard`."""
@@ -153,6 +212,8 @@ class Problem:
                 "Picard(operator=lambda u, w, x: …) or Problem(frozen_operator=…), linear in u. For Navier-Stokes: "
                 "grad(u.v)(x) @ w.v(x)."
             )
+        if self.regions is not None:
+            raise ProblemError("Picard does not solve problems with several regions. Leave method= out.")
         # The source still comes from the original operator: the two agree only at w = u.
         equation, *conditions = self.terms
         equation = dataclasses.replace(equation, lhs=_FrozenOperator(operator))
@@ -160,31 +221,44 @@ class Problem:
 
     @cached_property
     def exact_fields(self) -> Any:
-        """The exact solution in the form in which user functions receive the unknowns; None if it is not known."""
+        """The exact solution in the form in which user functions receive the unknowns, with several regions by region;
+        None if it is not known."""
         if self.exact is None:
             return None
-        return Fields(self.exact) if isinstance(self.exact, Mapping) else self.exact
+        each = {name: self._exact_in(name) for name in self.region_names}
+        fields = {name: Fields(exact) if isinstance(exact, Mapping) else exact for name, exact in each.items()}
+        return fields if self.regions is not None else fields[None]
 
-    def exact_values(self, points: np.ndarray) -> np.ndarray:
-        """All components of the exact solution at points (n, d), shape (n, C); complex ones by their real parts, then
-        their imaginary parts."""
+    def exact_values(self, points: np.ndarray, region: str | None = None) -> np.ndarray:
+        """All components of the exact solution at points (n, d), shape (n, C), as a region sees it; by default the one
+        that a point lies in. Complex ones are given by their real parts, then their imaginary parts."""
         if self.exact is None:
             raise ProblemError("The problem has no exact solution: give Problem(exact=…), or use error_estimate.")
-        # Evaluated like a Dirichlet value, whose compiled function is usually available already.
+        points = np.asarray(points, dtype=np.float64)
         value = Realified(Value(None), self.layout) if self.layout.is_complex else Value(None)
-        values = Manufactured(value, self.exact_fields_key)
         normals = np.zeros((len(points), self.domain.dim - self.layout.has_time))
-        return values_at(values, self.layout, np.asarray(points, dtype=np.float64), normals)
+        found = np.empty((len(points), self.layout.components))
+        which = np.zeros(len(points), dtype=int)
+        if self.regions is not None:
+            which = self.regions.which(points) if region is None else which + self.regions.names.index(region)
+        for i in np.unique(which).tolist():
+            # Evaluated like a Dirichlet value, whose compiled function is usually available already.
+            values = Manufactured(value, self._exact_key(self.region_names[i]))
+            found[which == i] = values_at(values, self.layout, points[which == i], normals[which == i])
+        return found
 
-    @property
-    def exact_fields_key(self) -> Exact:
+    def _exact_key(self, region: str | None) -> Exact:
         """The exact solution in a hashable form: equal ones share compiled functions."""
-        return Exact(self.exact if callable(self.exact) else tuple(self.exact.items()))
+        exact = self._exact_in(region)
+        return Exact(exact if callable(exact) else tuple(exact.items()))
 
     def right_side(self, term: Term) -> RightSide:
         """The right side of a term: its own data, or what the exact solution gives."""
+        if term.rhs is None and self.exact is not None and term.pair is not None:
+            first, second = (self._exact_key(name) for name in term.pair)
+            return Manufactured(term.lhs, ExactPair(term.pair, (first, second)))
         if term.rhs is None and self.exact is not None:
-            return Manufactured(term.lhs, self.exact_fields_key)
+            return Manufactured(term.lhs, self._exact_key(term.region))
         value = 0.0 if term.rhs is None else term.rhs
         if callable(value):
             return Given(value)
@@ -212,12 +286,13 @@ class Problem:
     def hidden_jump(self) -> Jump | None:
         """Where a coefficient of the operator jumps inside a derivative, which differentiation does not see; None if no
         such place is found."""
-        return hidden_jump(self._symbol, self.domain)
+        found = (hidden_jump(*each) for each in self._symbols)
+        return next((jump for jump in found if jump is not None), None)
 
     @cached_property
     def transitions(self) -> tuple[Transition, ...]:
         """Where coefficients of the operator change steeply."""
-        return transitions(self._symbol, self.domain)
+        return tuple(place for each in self._symbols for place in transitions(*each))
 
     def check_data(self, term: Term, rows: int, data: str) -> None:
         """Raise unless the right side of a term has one value at a point, or one for each of the `rows`; messages call
@@ -229,10 +304,6 @@ class Problem:
         return checks.given_points(term, self.domain)
 
     @cached_property
-    def _equation(self) -> Term:
-        return in_layout(Term("equation", Operator(self.operator), self.source, None, 1.0), self.layout)
-
-    @cached_property
     def _boundary(self) -> Part:
         """Where conditions without on= hold: on the boundary, less the faces that a periodic condition joins."""
         periodic = {c.axis for c in self.stated if isinstance(c, Periodic)}
@@ -241,17 +312,19 @@ class Problem:
         return Part(pieces, self.layout.has_time) if periodic else self.domain.boundary
 
     @property
-    def _symbol(self) -> Symbol:
-        dim, has_time = self.domain.dim, self.layout.has_time
-        return symbol_of(self._equation.lhs, self.layout, dim, dim - has_time)
+    def _symbols(self) -> list[tuple[Symbol, Domain]]:
+        """The symbols of the equations, each with where it holds."""
+        dim, space_dim = self.domain.dim, self.domain.dim - self.layout.has_time
+        return [(symbol_of(t.lhs, self.layout, dim, space_dim), self.domain_of(t)) for t in self.equations]
 
     @cached_property
     def _all_orders(self) -> Int[np.ndarray, "C d"]:
-        return self._symbol.orders(self.domain.sample(5))
+        return np.max([symbol.orders(domain.sample(5)) for symbol, domain in self._symbols], axis=0)
 
     @cached_property
     def _trial(self) -> Trial:
         return Trial(self.domain, self.layout)
 
     def _check(self, term: Term) -> None:
-        self._trial.check_term(term, self.right_side(term))
+        trial = self._trial if term.pair is None else Trial(self.domain, self.layout_of(term))
+        trial.check_term(term, self.right_side(term))

@@ -55,8 +55,9 @@ class Trial:
             u = self.layout.fields(lambda y: jnp.sum(y) * jnp.ones(self.layout.components))
             return term.lhs(u, u, self.layout.arguments(z), normal)
 
-        is_equation = term.name == "equation"
-        function = "operator" if is_equation else f"condition {term.name!r}"
+        is_equation = term.on is None
+        where = "" if term.region is None else f" of the region {term.region!r}"
+        function = f"operator{where}" if is_equation else f"condition {term.name!r}"
         rows = self._size(left, function, "u, ")
         self._check_indices(function, getattr(term.lhs, "function", None), with_unknown=True)
         if is_equation and self.layout.unknowns is None and rows != self.layout.components:
@@ -64,7 +65,9 @@ class Trial:
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
                 "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
             )
-        self.check_data(term, right_side, rows, "source" if is_equation else f"value of condition {term.name!r}")
+        self.check_data(
+            term, right_side, rows, f"source{where}" if is_equation else f"value of condition {term.name!r}"
+        )
 
     def check_data(self, term: Term, right_side: RightSide, rows: int, data: str) -> None:
         """Raise unless the right side has one value at a point per row of the left side, or is one number for all of
@@ -78,7 +81,8 @@ class Trial:
         if found != rows and right_side.numbers is not None and found != 1:
             raise ProblemError(
                 f"The {data} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
-                "number."
+                "number. Values on a grid become a function by interpolation: jnp.interp, or "
+                "jax.scipy.ndimage.map_coordinates. Values at points are given with them: Dirichlet(values, on=points)."
             )
         if found != rows and right_side.numbers is None:
             raise ProblemError(

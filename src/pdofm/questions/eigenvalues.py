@@ -25,7 +25,7 @@ from pdofm.questions.modes import Mode, Modes
 from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
 from pdofm.questions.spaces import Space, families
 from pdofm.solving.boxes import nonlinear_names
-from pdofm.solving.solution import Attempt, Stats
+from pdofm.solving.stats import Attempt, Stats
 from pdofm.solving.verdict import ROUNDING, Evidence, judge
 
 SPARE = 2
@@ -96,6 +96,11 @@ def eigs(
 def _checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[..., Any]:
     """Refuse what has no eigenvalues, and say why; the mass."""
     check_problem("eigs", problem)
+    if problem.regions is not None:
+        raise ProblemError(
+            f"eigs() cannot solve problems with several regions; {problem.name!r} has {list(problem.regions.names)}. "
+            "Use one domain, with coefficients that depend on the point where they are smooth."
+        )
     if not isinstance(k, int | np.integer) or k < 1:
         raise SolveError(f"k is the number of eigenvalues and must be an integer of at least 1; got {k!r}.")
     if not isinstance(tol, int | float) or not ROUNDING <= tol < 1:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pdofm.solving.solution import Attempt, Solution
+from pdofm.solving.solution import Solution
+from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Verdict
 
 

@@ -250,7 +250,7 @@ class BoxPencil(Pencil):
 
     def factor(self, shift: Any) -> Shifted:
         terms = [self._combined(shift), *self._terms[1:]]
-        system = BoxSystem(self._local, terms, self._local.weights(terms[0]))
+        system = BoxSystem(self._local, terms, self._local.weights(terms))
         factorization = BoxFactorization(self._local, terms, system, self._local.system(terms, keep=True))
         scales = system.scales[system.rows["equation"]].reshape(terms[0].target.shape)
         return _BoxShifted(self, scales, factorization, len(system.scales))

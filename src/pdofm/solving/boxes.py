@@ -14,13 +14,15 @@ from jaxtyping import Float
 from pdofm._types import Coefficients, Points, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
-from pdofm.discrete.cover import Cover
 from pdofm.discrete.evaluate import evaluate
-from pdofm.discrete.local import Iterate, LocalProblem, LocalTerm
+from pdofm.discrete.local import Iterate, LocalProblem
+from pdofm.discrete.localterm import LocalTerm
+from pdofm.discrete.materials import AnyCover
 from pdofm.discrete.skeleton import Placed
 from pdofm.features.boxes import BoxPolynomials
 from pdofm.numerics.blocks import BlockQR
 from pdofm.problem.problem import Problem
+from pdofm.solving.stats import Residual, Stats
 
 FRESH = {1: 16, 2: 40, 3: 80}
 """Points in each patch at which the residual is looked at, by dimension."""
@@ -63,7 +65,7 @@ class BoxFit:
     is_unique: bool
 
     @property
-    def cover(self) -> Cover:
+    def cover(self) -> AnyCover:
         return self.local.cover
 
     @property
@@ -74,6 +76,22 @@ class BoxFit:
     def iterate(self) -> Iterate:
         return self.features, self.coefficients
 
+    def stats(self, seconds: dict[str, float], undetermined: float) -> Stats:
+        """The statistics of the solve."""
+        missing = self.system.columns - self.system.rank
+        return Stats(
+            rows=self.rows,
+            features=self.features.size,
+            components=self.coefficients.shape[1],
+            rank=self.coefficients.size - missing,
+            condition=self.system.condition,
+            residuals={name: Residual(*each) for name, each in self.residuals.items()},
+            held_out_residual=float(np.sqrt(np.mean(self.indicator**2))),
+            seconds=seconds,
+            steps=self.steps,
+            undetermined=undetermined,
+        )
+
 
 def is_linear(problem: Problem) -> bool:
     """Whether all terms are affine in the unknown as they are written."""
@@ -83,12 +101,12 @@ def is_linear(problem: Problem) -> bool:
 def nonlinear_names(problem: Problem) -> list[str]:
     """The names of the terms that are not affine in the unknown as they are written."""
     dim, has_time = problem.domain.dim, problem.layout.has_time
-    return [t.name for t in problem.terms if not symbol_of(t.lhs, problem.layout, dim, dim - has_time).is_affine]
+    return [t.name for t in problem.terms if not symbol_of(t.lhs, problem.layout_of(t), dim, dim - has_time).is_affine]
 
 
 def fit_boxes(
     problem: Problem,
-    cover: Cover,
+    cover: AnyCover,
     start: Iterate | None,
     rtol: float,
     most_steps: int,
@@ -106,6 +124,7 @@ def fit_boxes(
         system = local.system(terms, probe=probe)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
+    inside = np.concatenate([placed.points for term, placed in places if term.on is None])
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
@@ -113,7 +132,7 @@ def fit_boxes(
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)
-        change = _change(places[0][1].points, iterate, (cover.features, new))
+        change = _change(inside, iterate, (cover.features, new))
         steps.append({"residual": _merit(local, places, new), "change": change})
         # Newton's iteration converges quadratically: the next step would be about as large as the square of this one.
         left = min(change, (QUADRATIC * change) ** 2)
@@ -150,7 +169,7 @@ def _merit(local: LocalProblem, places: Sequence[tuple[Term, Placed]], coefficie
     for term, placed in places:
         found = local.linearised(term, placed, iterate)
         residual = local.left(found, coefficients) - found.target
-        weights = local.weights(found) if term.on is None else np.ones((len(local.patches), local.components))
+        weights = local.weights([found]) if term.on is None else np.ones((len(local.patches), local.components))
         total += float(np.sum((local.scales(found, weights) * residual) ** 2))
     return total**0.5
 
@@ -164,23 +183,23 @@ def _judged(
     steps: list[dict[str, float]],
     seed: int,
 ) -> BoxFit:
-    cover, weights = local.cover, local.weights(terms[0])
+    cover, weights = local.cover, local.weights(terms)
     iterate = (cover.features, coefficients)
-    fresh = [(terms[0].term, _fresh(cover, seed))]
-    fresh += [each for each in local.places(more=3) if each[0].on is not None]
+    inside = _fresh(cover, seed)
     seen, residuals = np.zeros(len(local.patches)), {}
-    size = _size(local, coefficients, fresh[0][1], weights)
-    for fitted, (term, placed) in zip(terms, fresh, strict=True):
+    size = _size(local, coefficients, inside, weights)
+    for fitted, (term, placed) in zip(terms, local.places(more=3, inside=inside), strict=True):
         found = local.linearised(term, placed, iterate)
         residual = local.left(found, coefficients) - found.target
         at_fitted = local.left(fitted, coefficients) - fitted.target
         residuals[term.name] = _rms(at_fitted), _rms(residual)
         errors = np.abs(residual * local.scales(found, weights)).max(axis=1, initial=0.0)
-        np.maximum.at(seen, placed.patch, np.broadcast_to(errors / size, placed.patch.shape))
+        for patch, _ in found.sides():
+            np.maximum.at(seen, patch, np.broadcast_to(errors / size, patch.shape))
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)
-    unique, inside = _is_unique(local, system, fresh[0][1], weights), fresh[0][1]
+    unique = _is_unique(local, system, inside, weights)
     found = (local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, inside, unique)
     return BoxFit(*found)
 
@@ -195,7 +214,7 @@ def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np
     )
 
 
-def _fresh(cover: Cover, seed: int) -> Placed:
+def _fresh(cover: AnyCover, seed: int) -> Placed:
     """Points in each patch that were not fitted."""
     rng, dim = np.random.default_rng(seed), cover.domain.dim
     count = np.where(cover.whole, 1.0, 1 / cover.fraction.clip(0.1)) * FRESH[dim]

@@ -52,7 +52,7 @@ WATCHED = 32
 
 @dataclass(frozen=True)
 class FactorStats:
-    """What was factored: see `pdofm.solving.solution.Stats` for the meaning of the numbers."""
+    """What was factored: see `pdofm.solving.stats.Stats` for the meaning of the numbers."""
 
     rows: int
     features: int
@@ -230,16 +230,9 @@ def factor(
         _check_linear(discretisation)
     with clock("factor"):
         factorization = (Linear() if method is None else method).lstsq.factor(system.A)
-    stats = FactorStats(
-        rows=len(system.scales),
-        features=discretisation.features.size,
-        components=problem.layout.components,
-        rank=factorization.rank,
-        condition=factorization.condition,
-        seconds=clock.seconds,
-        undetermined=undetermined(discretisation.features, factorization, discretisation.blocks[0].points),
-    )
-    verdict = judge(gathered(discretisation, stats.undetermined))
+    free = undetermined(discretisation.features, factorization, discretisation.blocks[0].points)
+    stats = _stats(discretisation, system, factorization, clock, free)
+    verdict = judge(gathered(discretisation, free))
     _warn_of_freedom(problem, verdict)
     return Solver(discretisation, system, factorization, stats, verdict)
 
@@ -263,17 +256,28 @@ def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> So
         probe = random_polynomial(problem, local.cover)
         qr = local.system(terms, keep=True, probe=probe)
         factorization = BoxFactorization(local, terms, system, qr)
-    stats = FactorStats(
+    free = undetermined_in_boxes(local, qr, probe, terms[0].placed)
+    stats = _stats(discretisation, system, factorization, clock, free)
+    verdict = judge(Evidence(undetermined=free, features=stats.features))
+    return Solver(discretisation, system, factorization, stats, verdict)
+
+
+def _stats(
+    discretisation: Discretisation | BoxDiscretisation,
+    system: System | BoxSystem,
+    factorization: Factorization | BoxFactorization,
+    clock: Clock,
+    free: float,
+) -> FactorStats:
+    return FactorStats(
         rows=len(system.scales),
         features=discretisation.features.size,
-        components=problem.layout.components,
+        components=discretisation.problem.layout.components,
         rank=factorization.rank,
         condition=factorization.condition,
         seconds=clock.seconds,
-        undetermined=undetermined_in_boxes(local, qr, probe, terms[0].placed),
+        undetermined=free,
     )
-    verdict = judge(Evidence(undetermined=stats.undetermined, features=stats.features))
-    return Solver(discretisation, system, factorization, stats, verdict)
 
 
 def _warn_of_freedom(problem: Problem, verdict: Verdict) -> None:

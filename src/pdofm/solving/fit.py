@@ -16,7 +16,8 @@ from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
 from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
-from pdofm.solving.solution import Residual, Solution, Stats
+from pdofm.solving.solution import Solution
+from pdofm.solving.stats import Residual, Stats
 from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
 

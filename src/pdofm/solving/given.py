@@ -12,7 +12,7 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes, nonlinear_names
 from pdofm.solving.clock import Clock
 from pdofm.solving.methods import Linear, Method, Newton
-from pdofm.solving.solution import Residual, Solution, Stats
+from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import NOT_UNIQUE, START_NEARER, Evidence, Status, Verdict, judge
 
 FEWER = 2
@@ -71,18 +71,7 @@ def fit_given(
     iteration = _ended(fine, newton) if nonlinear else None
     evidence = Evidence(tol=tol, iteration=iteration, estimate=error, undetermined=free, features=features.size)
     finer = None if free > NOT_UNIQUE else "use smaller boxes or higher degrees, or solve(problem, tol=…)"
-    stats = Stats(
-        rows=fine.rows,
-        features=fine.features.size,
-        components=problem.layout.components,
-        rank=fine.coefficients.size - (fine.system.columns - fine.system.rank),
-        condition=fine.system.condition,
-        residuals={name: Residual(*each) for name, each in fine.residuals.items()},
-        held_out_residual=float(np.sqrt(np.mean(fine.indicator**2))),
-        seconds=clock.seconds,
-        steps=fine.steps,
-        undetermined=free,
-    )
+    stats = fine.stats(clock.seconds, undetermined=free)
     return Solution(problem, fine.features, fine.coefficients, error, judge(evidence, finer), stats)
 
 

@@ -67,6 +67,11 @@ def integrate(
     is taken to have the same relative error.
     """
     _check(of, on)
+    if problem.regions is not None:
+        raise ProblemError(
+            f"Integrals are not possible with several regions yet; the domain has {list(problem.regions.names)}. "
+            "Average over points of domain.sample(n) instead."
+        )
     term = in_layout(Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0), problem.layout)
     Trial(problem.domain, problem.layout).check_term(term, Given((0.0,)))
     before, found, size, square, measure = None, np.zeros(0), 0.0, 0.0, 0.0

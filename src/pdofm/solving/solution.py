@@ -2,11 +2,12 @@
 
 import operator
 from abc import ABC
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -15,83 +16,29 @@ from jaxtyping import Bool, Float
 
 from pdofm._types import Coefficients
 from pdofm.calculus.jets import unit
+from pdofm.calculus.operators import normal_derivative
 from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
+from pdofm.domain import Part
 from pdofm.errors import ProblemError
 from pdofm.features import Features
+from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
+from pdofm.solving.arithmetic import Arithmetic
 from pdofm.solving.integral import Integral, integrate
+from pdofm.solving.stats import Attempt, Errors, Stats
 from pdofm.solving.verdict import Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
 
 
-@dataclass(frozen=True)
-class Residual:
-    """Root mean square of ``lhs(u) - rhs`` of one term, in its own units, at the fitted points and at points never used
-    in the fit."""
-
-    fitted: float
-    held_out: float
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Errors against the exact solution over uniformly spaced points; in a system the largest over the components."""
-
-    relative_l2: float
-    max: float
-    components: dict[str, "Errors"] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Stats:
-    """How the solution was found.
-
-    `held_out_residual` is the root mean square of all scaled residuals at points that were not fitted.
-    `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
-    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
-    the part of a random function that has no effect on the equation and the conditions, or none above rounding: tiny,
-    if the solution is unique.
-    """
-
-    rows: int
-    features: int
-    components: int
-    rank: int
-    condition: float
-    residuals: dict[str, Residual]
-    held_out_residual: float
-    seconds: dict[str, float]
-    steps: list[dict[str, float]]
-    undetermined: float = 0.0
-
-    held_out = renamed_attribute("held_out", "held_out_residual")
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One of the spaces that were tried for a tolerance.
-
-    `change` is the distance to the attempt before, relative to the solution; NaN for the first one. An attempt that
-    failed has an infinite estimate, and `why` says what happened.
-    """
-
-    space: str
-    why: str
-    features: int
-    rows: int
-    seconds: float
-    estimate: float
-    change: float
-
-
 @dataclass(frozen=True, eq=False)
-class Expansion(ABC):
+class Expansion(Arithmetic, ABC):
     """A function in the space of some features, Σ cⱼ φⱼ, for the unknowns of a problem.
 
-    It can be used in the functions of another problem, and the operators of `pdofm` can be applied to it.
+    It can be used in the functions of another problem, and the operators of `pdofm` can be applied to it. Sums,
+    differences and multiples of such functions are functions, too: ``(u - v).plot()``.
     """
 
     problem: Problem
@@ -108,15 +55,17 @@ class Expansion(ABC):
         return values[0] if single else values
 
     def _traced(self, points: tuple[Any, ...]) -> Array:
-        """The value at one point, inside a function that JAX traces."""
+        """The value at one point (or at points of shape (n, d)), inside a function that JAX traces."""
         layout, dim = self.problem.layout, self.problem.domain.dim
         args = tuple(jnp.asarray(each, jnp.float64) for each in points)
-        z = layout.point(args) if len(args) == 1 + layout.has_time else args[0]
+        z = layout.point(args) if len(args) == 1 + layout.has_time and args[0].ndim == 1 else args[0]
+        if len(args) == 1 and z.ndim == 2 and z.shape[1] == dim:
+            return jax.vmap(lambda point: self._traced((point,)))(z)
         if len(args) > 1 + layout.has_time or z.shape != (dim,):
             expected = "u(x, t) or u(point)" if layout.has_time else "u(x)"
             raise ProblemError(
                 f"A solution in the function of a problem is called at one point, as {expected} with {dim} coordinates "
-                f"in all; got shapes {[each.shape for each in args]}."
+                f"in all, or under jax.jit at points of shape (n, {dim}); got shapes {[each.shape for each in args]}."
             )
         values = layout.gathered(self.features.combine(z, jnp.asarray(self.coefficients)))
         return values[0] if layout.unknowns is None else values
@@ -135,14 +84,28 @@ class Expansion(ABC):
         at = start if size == 1 else slice(start, start + size)
         return lambda *points: self(*points)[..., at]
 
+    def side(self, region: str) -> "Side":
+        """The solution as a region sees it, which differs from side to side of an interface; meaningless elsewhere."""
+        if not isinstance(self.features, RegionPolynomials):
+            raise ProblemError("The problem has one region. Call the solution itself, or its gradient.")
+        return Side(self.problem, self.features.of_region(region), self.coefficients, region)
+
     def gradient(self, *points: Any) -> np.ndarray:
         """The gradient in space: (d,) at a point, (n, d) at many; in a system (…, C, d)."""
+        return self._derivatives(points, range(self.problem.domain.dim - self.problem.layout.has_time))
+
+    def dt(self, *points: Any) -> np.ndarray:
+        """The derivative in time, of the same shape as the values."""
+        if not self.problem.layout.has_time:
+            raise ProblemError(f"{self.problem.domain!r} has no time. Use u.gradient(points) for derivatives in space.")
+        return self._derivatives(points, [self.problem.domain.dim - 1])[..., 0]
+
+    def _derivatives(self, points: tuple[Any, ...], axes: Iterable[int]) -> np.ndarray:
+        """The first derivatives along axes, which come last."""
         z, single = points_of(self.problem, points)
-        layout, dim = self.problem.layout, self.problem.domain.dim
-        which = [unit(dim, axis) for axis in range(dim - layout.has_time)]
+        layout, which = self.problem.layout, [unit(self.problem.domain.dim, axis) for axis in axes]
         found = layout.gathered(derivatives(self.features, self.coefficients, z, which))
-        found = np.moveaxis(found, 0, -1)
-        values = found[:, 0] if layout.unknowns is None else found
+        values = np.moveaxis(found[..., 0] if layout.unknowns is None else found, 0, -1)
         return values[0] if single else values
 
     def integral(self, of: Any = None, on: Any = None) -> Integral:
@@ -155,6 +118,20 @@ class Expansion(ABC):
         """
         error = getattr(self, "error_estimate", 0.0)
         return integrate(self.problem, self.features, self.coefficients, of, on, error)
+
+    def flux(self, on: Part) -> Integral:
+        """The integral of the normal derivative ∂u/∂n over a part of the boundary, with n the outward normal."""
+        return self.integral(of=lambda u, *point, normal: normal_derivative(u, normal)(*point), on=on)
+
+
+@dataclass(frozen=True, eq=False)
+class Side(Expansion):
+    """A solution as one region sees it."""
+
+    region: str
+
+    def __repr__(self) -> str:
+        return f"Solution of {self.problem.name!r} in the region {self.region!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,15 +181,19 @@ class Solution(Expansion):
         ‖e‖ = sqrt(Σ|u - u*|² / Σ|u*|²) and max|u - u*|, over `points` or by default over a uniform grid of about 2000
         (1D), 2500 (2D), 2744 (3D) points inside the domain.
         """
-        problem = self.problem
+        problem, regions = self.problem, self.problem.regions
         count = TEST_POINTS.get(problem.domain.dim, 4096)
         z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
         pair = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
         truth, found = (problem.layout.gathered(each) for each in pair)
-        gaps, names = np.abs(found - truth), problem.layout.names
-        relative = relative_sizes(gaps, np.abs(truth), vanishing=0.0)
-        each = {name: Errors(float(relative[i]), float(np.max(gaps[:, i]))) for i, name in enumerate(names)}
-        return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
+        names = problem.layout.names
+        errors = _errors(found, truth, names)
+        if regions is None:
+            return errors
+        which = regions.which(z)
+        inside = {name: which == i for i, name in enumerate(regions.names) if np.any(which == i)}
+        each = {name: _errors(found[at], truth[at], names) for name, at in inside.items()}
+        return replace(errors, regions=each)
 
     def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
         """A figure of the solution (and of its error where the exact solution is known), saved to `path` if given."""
@@ -231,6 +212,12 @@ class Solution(Expansion):
         from pdofm.output.export import write_vtk
 
         write_vtk(self, path, **options)
+
+    def __reduce__(self) -> Any:
+        """Pickled as in a file: without the equation, which is code."""
+        from pdofm.solving.files import content, from_content
+
+        return from_content, (content(self),)
 
     def __repr__(self) -> str:
         stats = self.stats
@@ -311,6 +298,13 @@ class Solutions:
             f"{np.count_nonzero(self.converged)} converged, relative {where} residual "
             f"{median:.1e} (median), {largest:.1e} (largest)"
         )
+
+
+def _errors(found: np.ndarray, truth: np.ndarray, names: list[str]) -> Errors:
+    gaps = np.abs(found - truth)
+    relative, largest = relative_sizes(gaps, np.abs(truth), vanishing=0.0), np.max(gaps, axis=0)
+    each = {name: Errors(float(relative[i]), float(largest[i])) for i, name in enumerate(names)}
+    return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
 
 
 def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:

@@ -162,6 +162,11 @@ def _unique(evidence: Evidence) -> Failure | None:
     if evidence.is_unique:
         return None
     message = "the solution is not unique: some nonzero functions satisfy the homogeneous problem at the points"
+    if max(evidence.violations.values(), default=0.0) > VIOLATED:
+        message += (
+            ", and the data contradict each other: no function satisfies the equation and all conditions. With "
+            "∂u/∂n = g on the whole boundary, for instance, -Δu = f has solutions only if ∫f + ∫g = 0"
+        )
     return Status.UNDETERMINED, message, remedy_for(evidence)
 
 

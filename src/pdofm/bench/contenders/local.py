@@ -11,6 +11,9 @@ CENTERS = [(a, b) for a in (-0.3, 0.3) for b in (-0.3, 0.3)]
 RADIUS = 0.1
 """Centers and radius of the round holes in a square."""
 
+WELLS = [(a + 0.03, b - 0.02) for a, b in CENTERS]
+"""Where the sources are in the holes: off their centers, so that the solution is in no contender's space."""
+
 PEAK_CENTER, PEAK_WIDTH = (0.5, 0.5), 0.02
 """Where the peak is, and its width."""
 
@@ -24,7 +27,7 @@ def _poisson(domain: pf.Domain, exact: Callable[[Array], Array], source: float |
 
 def _holes() -> pf.Problem:
     def exact(x: Array) -> Array:
-        wells = [(1 + 0.3 * i) * jnp.log(jnp.linalg.norm(x - jnp.array(c))) for i, c in enumerate(CENTERS)]
+        wells = [(1 + 0.3 * i) * jnp.log(jnp.linalg.norm(x - jnp.array(c))) for i, c in enumerate(WELLS)]
         return sum(wells, x[0] ** 2 - x[1] ** 2)
 
     domain: pf.Domain = pf.Box([-0.5, -0.5], [0.5, 0.5])

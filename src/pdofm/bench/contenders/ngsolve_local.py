@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pdofm.bench.contenders import Evaluate
-from pdofm.bench.contenders.local import CENTERS, FRONT, PEAK_CENTER, PEAK_WIDTH, RADIUS
+from pdofm.bench.contenders.local import CENTERS, FRONT, PEAK_CENTER, PEAK_WIDTH, RADIUS, WELLS
 from pdofm.bench.contenders.ngsolve_tools import evaluator, grid, mesh_of, ngsolve, poisson
 
 OUTER_ORDER = 2
@@ -33,7 +33,7 @@ def holes(maxh: int, order: int) -> Evaluate:
         mesh = ng.Mesh(geometry.GenerateMesh(maxh=maxh / 100, curvaturesafety=1.0, grading=0.8))
         mesh.Curve(order)
         exact = ng.x**2 - ng.y**2
-        for i, (a, b) in enumerate(CENTERS):
+        for i, (a, b) in enumerate(WELLS):
             exact += (0.5 + 0.15 * i) * ng.log((ng.x - a) ** 2 + (ng.y - b) ** 2)
         solution = poisson(ng.H1(mesh, order=order, dirichlet=".*"), boundary=exact)
     return evaluator(mesh, solution)

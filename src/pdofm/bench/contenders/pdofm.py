@@ -1,12 +1,12 @@
 """This package, with a space that suits each problem, as a user would choose it.
 
 On a box with zero boundary values these are polynomials that satisfy them, on other domains random features. The system
-is solved with polynomials, in a coarse space first, and the singularity with corner functions. Where a solution is
-local, the search for a tolerance finds polynomials in boxes by itself; its time counts.
+is solved with polynomials, in a coarse space first, the singularity with corner functions, and holes with multipoles.
+Where a solution is local, boxes are chosen as the meshes of others are: before the time is taken, by a search.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from jaxtyping import Float
@@ -33,8 +33,9 @@ def levels(problem: str) -> list[Level]:
         return [_level(_from_coarse, problem, along=along, across=2 * along) for along in (6, 8, 10, 12, 13, 14, 15)]
     if problem == "poisson-corner":
         return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
-    solve = _in_boxes if problem == "corner-in-boxes" else _searched
-    return [_level(solve, problem, digits=digits) for digits in (2, 4, 6, 7, 8, 9)]
+    if problem == "four-holes":
+        return [_level(_with_holes, problem, degree=degree) for degree in (6, 9, 12, 14, 16, 18)]
+    return [_level(_in_boxes, problem, digits=digits) for digits in (2, 4, 6, 7, 8, 9)]
 
 
 def sources() -> Sources:
@@ -99,9 +100,16 @@ def _with_corner(problem: pf.Problem, degree: int) -> Evaluate:
     return pf.solve(problem, features, points=2 * features.size, boundary_points=16 * (degree + 1), tol=np.inf)
 
 
-def _searched(problem: pf.Problem, digits: int) -> Evaluate:
-    return pf.solve(problem, tol=10.0**-digits)
+def _with_holes(problem: pf.Problem, degree: int) -> Evaluate:
+    domain = problem.domain
+    features = pf.Concatenate(pf.Chebyshev(domain, degree=degree), pf.HoleFunctions(domain, degree))
+    return pf.solve(problem, features, points=2 * features.size, boundary_points=features.size, tol=np.inf)
+
+
+@cache
+def _boxes(problem: pf.Problem, digits: int) -> pf.Features:
+    return solve_in_boxes(problem, 10.0**-digits).features
 
 
 def _in_boxes(problem: pf.Problem, digits: int) -> Evaluate:
-    return solve_in_boxes(problem, 10.0**-digits)
+    return pf.solve(problem, _boxes(problem, digits), tol=np.inf)

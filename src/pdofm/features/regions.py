@@ -1,0 +1,70 @@
+"""Polynomials in the boxes of several regions, each region with boxes of its own."""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Int
+
+from pdofm._types import Point, Points
+from pdofm.domain import Regions
+from pdofm.domain.tree import TreeArrays
+from pdofm.errors import unknown_name
+from pdofm.features.boxes import BoxPolynomials, Patches
+
+
+class RegionPolynomials(BoxPolynomials):
+    """Products of Chebyshev polynomials in boxes, of which every region has its own: functions may jump between
+    regions. ``solve(problem, tol=…)`` finds them.
+
+    Args:
+        regions: the regions; tree i, with the root node i, belongs to region i.
+        tree, owners, patches: as for `BoxPolynomials`.
+        only: the number of the region whose polynomials are used everywhere, as on one side of an interface; if
+            omitted the region of a point decides.
+    """
+
+    unsaved: ClassVar[str] = "It depends on the shape of the regions. Save the values that you need instead."
+
+    regions: Regions = eqx.field(static=True)
+    only: int | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        regions: Regions,
+        tree: TreeArrays,
+        owners: Int[np.ndarray, " n"],
+        patches: Patches,
+        only: int | None = None,
+    ):
+        super().__init__(regions.lower, regions.upper, tree, owners, patches)
+        self.regions, self.only = regions, only
+
+    def of_region(self, name: str) -> "RegionPolynomials":
+        """The same functions, with the polynomials of one region used everywhere."""
+        if name not in self.regions.names:
+            raise unknown_name("region", name, self.regions.names)
+        only = self.regions.names.index(name)
+        return RegionPolynomials(self.regions, self.tree, self.owners, self.patches, only)
+
+    def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
+        return self.locate_in(self.regions.which(points, toward) if self.only is None else self.only, points, toward)
+
+    def locate_in(
+        self, region: int | Int[np.ndarray, " n"], points: Points, toward: Points | None = None
+    ) -> Int[np.ndarray, " n"]:
+        """The patch that is used at each point, of the region with a number."""
+        return self.owners[self.tree.locate(points, toward, region)]
+
+    def _root(self, at: Point) -> Array:
+        if self.only is not None:
+            return jnp.array(self.only)
+
+        def which(points: Any) -> Any:
+            each = np.asarray(points)
+            return self.regions.which(each.reshape(-1, each.shape[-1])).reshape(each.shape[:-1])
+
+        return jax.pure_callback(which, jax.ShapeDtypeStruct((), jnp.int64), at, vmap_method="expand_dims")

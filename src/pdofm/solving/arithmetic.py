@@ -1,0 +1,120 @@
+"""Sums, differences and multiples of solutions, as functions."""
+
+import copy
+from dataclasses import dataclass
+from numbers import Real
+from os import PathLike
+from typing import Any
+
+from pdofm.errors import ProblemError
+from pdofm.problem.problem import Problem
+
+
+class Arithmetic:
+    """Addition and subtraction of functions, and multiplication by numbers, for classes with a `problem`."""
+
+    problem: Problem
+
+    def __call__(self, *points: Any) -> Any:
+        """The values at points."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> "Sum":
+        return _sum(self, other, 1.0)
+
+    def __sub__(self, other: Any) -> "Sum":
+        return _sum(self, other, -1.0)
+
+    def __radd__(self, other: Any) -> "Sum":
+        return _sum(self, other, 1.0)
+
+    def __rsub__(self, other: Any) -> "Sum":
+        return _sum(-1.0 * self, other, 1.0)
+
+    def __mul__(self, factor: Any) -> "Sum":
+        if not isinstance(factor, Real):
+            return NotImplemented
+        terms, constant = _terms(self)
+        return Sum(tuple((c * float(factor), u) for c, u in terms), constant * float(factor))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor: Any) -> "Sum":
+        return self * (1 / factor) if isinstance(factor, Real) else NotImplemented
+
+    def __neg__(self) -> "Sum":
+        return -1.0 * self
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Arithmetic):
+    """A linear combination of solutions, and a constant: a function that is evaluated, differentiated and drawn like a
+    solution. It lives on the domain of its first one."""
+
+    terms: tuple[tuple[float, Any], ...]
+    constant: float = 0.0
+
+    @property
+    def problem(self) -> Problem:  # type: ignore[override]
+        """The problem of the first solution, without its exact solution, under the name of the combination."""
+        named = copy.copy(self.terms[0][1].problem)
+        object.__setattr__(named, "name", self._name)
+        object.__setattr__(named, "exact", None)
+        return named
+
+    def __call__(self, *points: Any) -> Any:
+        return self.constant + sum(c * u(*points) for c, u in self.terms)
+
+    def gradient(self, *points: Any) -> Any:
+        """The gradient in space, as that of a solution."""
+        return sum(c * u.gradient(*points) for c, u in self.terms)
+
+    def dt(self, *points: Any) -> Any:
+        """The derivative in time, as that of a solution."""
+        return sum(c * u.dt(*points) for c, u in self.terms)
+
+    def __getattr__(self, name: str) -> Any:
+        offsets = {} if name.startswith("_") else self.terms[0][1].problem.layout.offsets
+        if name not in offsets:
+            raise AttributeError(f"A sum of solutions has no attribute {name!r}; its unknowns are {list(offsets)}.")
+        start, size = offsets[name]
+        at = start if size == 1 else slice(start, start + size)
+        return lambda *points: self(*points)[..., at]
+
+    def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
+        """A figure of the function, saved to `path` if given."""
+        from pdofm.output.plot import plot_solution
+
+        return plot_solution(self, path, **options)
+
+    @property
+    def _name(self) -> str:
+        signed = [f"{'+' if c > 0 else '-'} {_factor(abs(c))}({u.problem.name})" for c, u in self.terms]
+        return " ".join(signed).removeprefix("+ ") + (f" {self.constant:+g}" if self.constant else "")
+
+    def __repr__(self) -> str:
+        return f"Sum({self._name})"
+
+
+def _factor(c: float) -> str:
+    return "" if c == 1 else f"{c:g} "
+
+
+def _terms(function: Any) -> tuple[tuple[tuple[float, Any], ...], float]:
+    return (function.terms, function.constant) if isinstance(function, Sum) else (((1.0, function),), 0.0)
+
+
+def _sum(first: Any, second: Any, sign: float) -> Any:
+    terms, constant = _terms(first)
+    if isinstance(second, Real):
+        return Sum(terms, constant + sign * float(second))
+    if not isinstance(second, Arithmetic):
+        return NotImplemented
+    one, other = first.problem, second.problem
+    if one.layout != other.layout or one.domain.dim != other.domain.dim:
+        raise ProblemError(
+            f"Solutions of {one.name!r} and {other.name!r} cannot be added: their unknowns or dimensions differ. "
+            "Expected functions of the same variables with the same unknowns."
+        )
+    more, second_constant = _terms(second)
+    return Sum((*terms, *((sign * c, u) for c, u in more)), constant + sign * second_constant)

@@ -1,0 +1,67 @@
+"""Numbers about a solution: its errors, the statistics of a solve, and the attempts of a search."""
+
+from dataclasses import dataclass, field
+
+from pdofm.deprecation import renamed_attribute
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Root mean square of ``lhs(u) - rhs`` of one term, in its own units, at the fitted points and at points never used
+    in the fit."""
+
+    fitted: float
+    held_out: float
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors against the exact solution over uniformly spaced points; in a system the largest over the components. With
+    several regions `regions` has the errors in each of them, relative to the solution there."""
+
+    relative_l2: float
+    max: float
+    components: dict[str, "Errors"] = field(default_factory=dict)
+    regions: dict[str, "Errors"] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """How the solution was found.
+
+    `held_out_residual` is the root mean square of all scaled residuals at points that were not fitted.
+    `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
+    has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
+    the part of a random function that has no effect on the equation and the conditions, or none above rounding: tiny,
+    if the solution is unique.
+    """
+
+    rows: int
+    features: int
+    components: int
+    rank: int
+    condition: float
+    residuals: dict[str, Residual]
+    held_out_residual: float
+    seconds: dict[str, float]
+    steps: list[dict[str, float]]
+    undetermined: float = 0.0
+
+    held_out = renamed_attribute("held_out", "held_out_residual")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One of the spaces that were tried for a tolerance.
+
+    `change` is the distance to the attempt before, relative to the solution; NaN for the first one. An attempt that
+    failed has an infinite estimate, and `why` says what happened.
+    """
+
+    space: str
+    why: str
+    features: int
+    rows: int
+    seconds: float
+    estimate: float
+    change: float

@@ -1,0 +1,184 @@
+"""Singular functions of corners, edges and holes: their derivatives, what they solve, and that a search uses them."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.domain import round_holes
+from pdofm.errors import FeaturesError
+from pdofm.features.base import differentiated
+
+CUBE = pf.Box([0, 0, 0], [1, 1, 1])
+BRICK = pf.Box([-1, 0, 0.5], [1, 1.5, 2])
+HOLED_BRICK = BRICK - pf.Ball([0.1, 0.7, 1.2], 0.3)
+TWO_HOLES = pf.Box([-1, -1], [2, 1]) - pf.Disk([-0.2, 0.1], 0.4) - pf.Disk([1.2, -0.2], 0.3)
+
+
+def laplacian(features, points) -> np.ndarray:
+    second = [tuple(2 * int(i == axis) for i in range(features.dim)) for axis in range(features.dim)]
+    return features.jets(points, second).sum(axis=0)
+
+
+# ---- holes
+
+
+@pytest.mark.parametrize(
+    ("domain", "expected"),
+    [
+        (pf.Annulus([0.5, 1], 0.3, 1), [(0.5, 1, 0.3)]),
+        (TWO_HOLES, [(-0.2, 0.1, 0.4), (1.2, -0.2, 0.3)]),
+        (pf.Box([0, 0], [2, 1]) - pf.Disk([2, 1], 0.4), [(2, 1, 0.4)]),  # a notch
+        (HOLED_BRICK, [(0.1, 0.7, 1.2, 0.3)]),
+        (pf.Disk([0, 0], 1), []),
+        (pf.Box([0, 0], [1, 1]) - pf.Box([0.3, 0.3], [0.5, 0.6]), []),
+        (pf.Box([0, 0], [1, 1]) & pf.Disk([0, 0], 1.2), []),
+        (pf.Interval(0, 1), []),
+    ],
+    ids=repr,
+)
+def test_round_holes_are_found_by_their_normals(domain, expected):
+    found = [(*hole.center, hole.radius) for hole in round_holes(domain)]
+    assert len(found) == len(expected)
+    np.testing.assert_allclose(sorted(found), sorted(expected), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [pf.HoleFunctions(TWO_HOLES, 5), pf.HoleFunctions(HOLED_BRICK, 4), pf.EdgeFunctions(HOLED_BRICK, 2)],
+    ids=["holes in the plane", "a hole in space", "edges"],
+)
+def test_derivatives_agree_with_automatic_differentiation(features, seed):
+    domain = TWO_HOLES if features.dim == 2 else HOLED_BRICK
+    points = domain.sample(6, "random", key=seed)
+    which = {2: [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)], 3: [(0, 0, 0), (0, 1, 0), (2, 0, 0), (0, 1, 1), (1, 0, 1)]}
+    expected = differentiated(features, points, which[features.dim])
+    found = features.jets(points, which[features.dim])
+    assert found.shape == (5, 6, features.size)
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.max(np.abs(expected)))
+
+
+def test_third_derivatives_at_edges_are_there_too(seed):
+    features = pf.EdgeFunctions(CUBE, 0)
+    points, step = CUBE.sample(3, "random", key=seed), 1e-5
+    ahead, behind = (features.jets(points + s * np.array([step, 0, 0]), [(0, 2, 0)]) for s in (1, -1))
+    np.testing.assert_allclose(features.jets(points, [(1, 2, 0)]), (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("domain", [TWO_HOLES, HOLED_BRICK], ids=["plane", "space"])
+def test_multipoles_are_harmonic_but_for_those_with_a_factor(domain, seed):
+    features = pf.HoleFunctions(domain, 4)
+    points = domain.sample(20, "random", key=seed)
+    is_harmonic = np.max(np.abs(laplacian(features, points)), axis=0) < 1e-9
+    each = 2 * 4 + 1 if domain.dim == 2 else 5**2
+    assert np.count_nonzero(is_harmonic) >= each * len(round_holes(domain))
+    assert not is_harmonic.all()
+
+
+def test_the_function_of_a_vertex_solves_the_equation_and_vanishes_on_its_faces(seed):
+    features = pf.EdgeFunctions(CUBE, 0)
+    vertex = features.size - 4 * 8  # the first one is at the origin
+    points = CUBE.sample(20, "random", key=seed)
+    np.testing.assert_allclose(laplacian(features, points)[:, vertex], -np.pi / 2, rtol=1e-12)
+    for axis in range(3):
+        on_face = np.where(np.arange(3) == axis, 0.0, points)
+        np.testing.assert_allclose(features.jets(on_face, [(0, 0, 0)])[0, :, vertex], 0.0, atol=1e-15)
+
+
+def test_domains_without_edges_or_holes_are_refused():
+    with pytest.raises(FeaturesError, match=r"Box.* has no round hole .* Use the smooth basis alone"):
+        pf.HoleFunctions(pf.Box([0, 0], [1, 1]))
+    with pytest.raises(FeaturesError, match=r"Ball.* has no edges .* Use the smooth basis alone"):
+        pf.EdgeFunctions(pf.Ball([0, 0, 0], 1))
+
+
+def test_they_are_saved_and_refuse_to_move(tmp_path):
+    for features in (pf.HoleFunctions(TWO_HOLES, 3), pf.EdgeFunctions(CUBE, 1)):
+        pf.save(tmp_path / "f", features)
+        points = np.full((1, features.dim), 0.7)
+        assert np.array_equal(
+            pf.load(tmp_path / "f").jets(points, [(0,) * features.dim]), features.jets(points, [(0,) * features.dim])
+        )
+        with pytest.raises(FeaturesError, match="Make them anew"):
+            features.on(pf.Box([0] * features.dim, [1] * features.dim))
+
+
+# ---- what a search does with them
+
+
+def poisson(domain, source, exact=None) -> pf.Problem:
+    condition = pf.Dirichlet(0.0) if exact is None else pf.Dirichlet()
+    return pf.Problem(domain, lambda u, x: -pf.laplacian(u)(x), source, [condition], exact=exact)
+
+
+def cube_series(points: np.ndarray, terms: int = 40) -> np.ndarray:
+    """-Δu = 1 on the unit cube with zero values, away from the faces: sines in x and y, hyperbolic cosines in z."""
+    k = np.arange(1, 2 * terms, 2)
+    x, y, z = (points - 0.5).T
+    rate = np.pi * np.hypot(k[:, None], k)[..., None]
+    # Subtracting the largest exponent keeps the hyperbolic cosines finite.
+    falling = (np.exp(rate * (np.abs(z) - 0.5)) + np.exp(-rate * (np.abs(z) + 0.5))) / (1 + np.exp(-rate))
+    sines = np.sin(np.pi * k[:, None] * (x + 0.5))[:, None] * np.sin(np.pi * k[:, None] * (y + 0.5))[None]
+    weights = 16 / (np.pi**2 * k[:, None] * k)[..., None] / rate**2
+    plane = torsion_series(np.stack([x, y], axis=1) + 0.5)
+    return plane - np.sum(weights * sines * falling, axis=(0, 1))
+
+
+def torsion_series(points: np.ndarray) -> np.ndarray:
+    x, y = points.T - 0.5
+    rate = np.pi * np.arange(1, 400, 2)[:, None]
+    falling = (np.exp(rate * (np.abs(x) - 0.5)) + np.exp(-rate * (np.abs(x) + 0.5))) / (1 + np.exp(-rate))
+    signs = (-1.0) ** np.arange(200)[:, None]
+    return (1 - 4 * y**2) / 8 - np.sum(4 * signs / rate**3 * np.cos(rate * y) * falling, axis=0)
+
+
+def test_a_cube_with_a_constant_source_is_solved_in_spite_of_its_edges():
+    u = pf.solve(poisson(CUBE, 1.0), tol=1e-8)
+    assert u.converged
+    assert u.space == "polynomials and singular functions"
+    points = 0.2 + 0.6 * CUBE.sample(300, "random", key=1)  # where the series converges fast
+    np.testing.assert_allclose(u(points), cube_series(points), rtol=3e-8)
+
+
+def test_the_source_at_a_cube_may_vary():
+    problem = poisson(CUBE, lambda x: jnp.exp(x[0] - 2 * x[1] + x[2]))
+    u, finer = (pf.solve(problem, tol=tol) for tol in (1e-3, 1e-4))
+    points = CUBE.sample(500, "random", key=1)
+    assert u.converged
+    assert np.linalg.norm(u(points) - finer(points)) <= 3e-3 * np.linalg.norm(finer(points))
+
+
+@pytest.mark.parametrize("center", [(0.1, 0.7, 1.2), (0.0, 0.75, 1.25)])
+def test_a_source_inside_a_round_hole_in_space_is_seen_from_outside(center):
+    exact = lambda x: 1 / jnp.linalg.norm(x - jnp.array(center)) + x[0] * x[1]
+    u = pf.solve(poisson(HOLED_BRICK, 0.0, exact), tol=1e-6)
+    assert u.converged
+    assert u.errors().relative_l2 <= 3e-6
+
+
+def test_sources_inside_round_holes_in_the_plane_are_seen_from_outside():
+    exact = lambda x: jnp.log(jnp.linalg.norm(x + jnp.array([0.25, -0.05]))) - 2 * x[0] / (x @ x + 0.1)
+    domain = pf.Disk([0, 0], 1) - pf.Disk([-0.2, 0.0], 0.5)
+    u = pf.solve(poisson(domain, None, exact), tol=1e-8)
+    assert u.converged
+    assert u.errors().relative_l2 <= 3e-8
+
+
+@pytest.mark.parametrize("angles", [(0.0, 2.1, 4.0), (0.3, 1.2, 2.9, 4.4)])
+def test_polygons_with_a_constant_source_are_solved_in_spite_of_their_corners(angles):
+    """Two searches agree that use different spaces: singular functions, and boxes."""
+    problem = poisson(pf.Polygon(np.stack([np.cos(angles), np.sin(angles)], axis=1)), 1.0)
+    u = pf.solve(problem, tol=1e-9)
+    assert u.converged
+    assert u.space == "polynomials and singular functions"
+    from pdofm.adaptive.boxes import solve_in_boxes
+
+    boxes = solve_in_boxes(problem, 1e-9)
+    points = problem.domain.sample(1000, "random", key=1)
+    assert boxes.converged
+    assert np.linalg.norm(u(points) - boxes(points)) <= 3e-9 * np.linalg.norm(u(points))
+
+
+def test_where_nothing_is_singular_polynomials_are_not_held_up():
+    u = pf.solve(pf.zoo.get("poisson-square"), tol=1e-10)
+    assert {attempt.space for attempt in u.attempts} == {"polynomials"}
