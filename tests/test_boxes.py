@@ -12,6 +12,7 @@ from pdofm.adaptive.lengths import lengths
 from pdofm.adaptive.singular import singular_points
 from pdofm.discrete.cover import Cover
 from pdofm.domain.tree import BoxTree
+from pdofm.zoo import local
 
 
 def divided(lower, upper, seed: int, cuts: int) -> BoxTree:
@@ -105,14 +106,14 @@ def check(problem, tol=1e-8, *, allowed=3.0, reference=None, **options):
 @pytest.mark.parametrize(
     "make",
     [
-        problems.peak,
-        problems.annulus,
-        problems.eccentric_annulus,
-        problems.four_holes,
+        local.peak,
+        local.annulus_log,
+        local.annulus_eccentric,
+        local.four_holes,
         problems.disk,
         problems.layer_1d,
         problems.corner_singularity,
-        problems.mixed_side,
+        local.mixed_side,
         problems.cubic,
         problems.stokes_smooth,
         problems.kovasznay,
@@ -127,20 +128,20 @@ def test_solutions_are_as_accurate_as_required_and_the_estimate_knows(make):
 
 def test_the_estimate_is_not_far_too_large():
     ratios = []
-    for make in (problems.peak, problems.front, problems.corner_singularity, problems.annulus):
+    for make in (local.peak, local.front, problems.corner_singularity, local.annulus_log):
         solution, error = check(make(), 1e-6)
         ratios.append(solution.error_estimate / error)
     assert np.median(ratios) < 10
 
 
 def test_torsion_of_the_square_agrees_with_its_series():
-    check(problems.torsion_square(), reference=problems.torsion_values)
+    check(local.torsion_square(), reference=problems.torsion_values)
 
 
 def test_peaks_elsewhere_and_narrower_are_found(seed):
     rng = np.random.default_rng(seed)
     center, width = rng.uniform(0.2, 0.8, 2), 10 ** rng.uniform(-2, -1)
-    check(problems.peak(float(width), tuple(center.tolist())), 1e-7, allowed=10)
+    check(local.peak(float(width), tuple(center.tolist())), 1e-7, allowed=10)
 
 
 def test_a_cube_is_solved():
@@ -148,7 +149,7 @@ def test_a_cube_is_solved():
 
 
 def test_a_solution_in_boxes_has_gradients_errors_and_a_table_of_its_search():
-    solution, _ = check(problems.peak(), 1e-6)
+    solution, _ = check(local.peak(), 1e-6)
     points = np.array([[0.51, 0.49], [0.3, 0.7]])
     gradient = jax.vmap(jax.grad(solution.problem.exact))(jnp.asarray(points))
     np.testing.assert_allclose(solution.gradient(points), gradient, atol=1e-3)
@@ -158,7 +159,7 @@ def test_a_solution_in_boxes_has_gradients_errors_and_a_table_of_its_search():
 
 
 def test_what_is_not_reached_is_said():
-    solution = solve_in_boxes(problems.front(1000.0), 1e-8, max_unknowns=5000)
+    solution = solve_in_boxes(local.front(1000.0), 1e-8, max_unknowns=5000)
     assert not solution.converged
     assert "max_unknowns" in solution.reason
     assert solution.error_estimate > 1e-8
@@ -167,16 +168,16 @@ def test_what_is_not_reached_is_said():
 def test_corners_and_changes_of_condition_are_known():
     exponents = sorted(point.exponent for point in singular_points(problems.corner_singularity()))
     np.testing.assert_allclose(exponents, [2 / 3, 2, 2, 2, 2, 2])
-    strong = [point for point in singular_points(problems.mixed_side()) if point.is_strong]
+    strong = [point for point in singular_points(local.mixed_side()) if point.is_strong]
     assert len(strong) == 1
     np.testing.assert_allclose(strong[0].point, 0.0, atol=1e-9)
 
 
 def test_lengths_follow_from_coefficients():
-    np.testing.assert_allclose(lengths(problems.helmholtz(100.0)).waves, 100.0)
-    np.testing.assert_allclose(lengths(problems.layers(1e-3)).layers, 1e-3 / np.sqrt(2))
+    np.testing.assert_allclose(lengths(local.helmholtz_square(100.0)).waves, 100.0)
+    np.testing.assert_allclose(lengths(local.reaction_layers(1e-3)).layers, 1e-3 / np.sqrt(2))
     np.testing.assert_allclose(lengths(problems.layer_1d(1e-5)).layers, 1e-5)
-    assert np.isinf(lengths(problems.peak()).layers).all()
+    assert np.isinf(lengths(local.peak()).layers).all()
 
 
 @pytest.mark.parametrize("domain", [problems.SQUARE, pf.Disk([0.1, 0], 0.7)], ids=["square", "disk"])

@@ -55,7 +55,7 @@ def test_all_means_all_and_quick_means_fewer():
 
 def test_what_is_not_in_the_paper_runs_by_name_only():
     assert {each.experiment for each in experiments.select(["forms"])} == {"forms"}
-    beside = {"forms", "recipes", "tolerance"}
+    beside = {"forms", "recipes", "tolerance", "local"}
     assert not beside & {each.experiment for each in experiments.select()}
     assert beside < set(experiments.names())
 

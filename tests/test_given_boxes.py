@@ -9,6 +9,7 @@ import pytest
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, SolveError
+from pdofm.zoo import local
 
 SQUARE = pf.Box([-1, -1], [1, 1])
 DISK = pf.Disk([0.1, 0.0], 0.9)
@@ -127,7 +128,7 @@ def test_systems_are_factored_in_boxes():
 
 def test_boxes_of_a_peak_serve_other_peaks_there():
     """The boxes that one source needs, for another one that is narrow at the same place."""
-    found = solve_in_boxes(problems.peak(0.05), 1e-8)
+    found = solve_in_boxes(local.peak(0.05), 1e-8)
     exact = lambda x: x[0] * jnp.exp(-jnp.sum((x - 0.5) ** 2) / 0.06**2)
     many = pf.factor(found.problem, found.features).solve([source_of(exact)], [exact])
     points = np.random.default_rng(0).uniform(0.3, 0.7, (300, 2))
@@ -171,7 +172,7 @@ def test_arguments_without_a_use_in_boxes_are_refused():
 
 
 def test_a_solution_in_boxes_is_saved_plotted_and_exported(tmp_path):
-    found = solve_in_boxes(problems.annulus(0.3), 1e-6)
+    found = solve_in_boxes(local.annulus_log(0.3).replace(name="annulus"), 1e-6)
     pf.save(tmp_path / "boxes.safetensors", found.features)
     features = pf.load(tmp_path / "boxes.safetensors")
     again = pf.solve(found.problem, features)

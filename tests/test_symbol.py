@@ -257,7 +257,7 @@ def families(domain: pf.Domain) -> dict[str, Features]:
 
 
 SAME_OPERATOR = {"poisson-1d", "poisson-lshape", "poisson-annulus", "slanted-layer", "two-layers", "poisson-polygon"}
-ZOO = [name for name in pf.zoo.names() if name not in SAME_OPERATOR]
+ZOO = [name for name in pf.zoo.names("basic") if name not in SAME_OPERATOR]
 
 
 @pytest.mark.parametrize("name", ZOO)

@@ -1,4 +1,4 @@
-"""Every problem of the zoo: its exact solution solves it, and by default it is solved as README.md says."""
+"""Every basic problem of the zoo: its exact solution solves it, and by default it is solved as README.md says."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ import pdofm as pf
 from pdofm.discrete.collocate import collocate
 from pdofm.errors import PdofmError, UnknownNameError
 
-NAMES = pf.zoo.names()
+NAMES = pf.zoo.names("basic")
 
 
 class Claim(NamedTuple):
@@ -57,6 +57,13 @@ def test_the_zoo_has_the_problems_of_the_paper_and_others():
     assert len(NAMES) == len(set(NAMES))
 
 
+def test_groups_make_up_the_zoo():
+    assert pf.zoo.names() == [*pf.zoo.names("basic"), *pf.zoo.names(group="local")]
+    assert len(set(pf.zoo.names())) == len(pf.zoo.names())
+    with pytest.raises(UnknownNameError, match=r"Unknown group of problems 'locla'. Did you mean 'local'"):
+        pf.zoo.names("locla")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_problem_knows_its_name_and_its_exact_solution(name):
     problem = pf.zoo.get(name)
@@ -65,7 +72,7 @@ def test_a_problem_knows_its_name_and_its_exact_solution(name):
 
 
 def test_every_problem_is_described_in_one_line():
-    for name in NAMES:
+    for name in pf.zoo.names():
         assert 10 < len(pf.zoo.describe(name)) <= 120
         assert "\n" not in pf.zoo.describe(name)
 

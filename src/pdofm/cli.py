@@ -68,7 +68,7 @@ def start(
 def list_problems() -> None:
     """List the problems that come with the package."""
     for name in pf.zoo.names():
-        print(f"{name:18s} {pf.zoo.describe(name)}")
+        print(f"{name:20s} {pf.zoo.describe(name)}")
 
 
 @app.command()

@@ -9,7 +9,7 @@ from pdofm.experiments.case import Case
 _BY_DEFAULT = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
 """The experiments of the paper, in its order; they run if no name is given."""
 
-_BY_NAME = (forms.cases, recipes.cases, tolerance.cases)
+_BY_NAME = (forms.cases, recipes.cases, tolerance.cases, tolerance.local_cases)
 """Experiments that are not in the paper and take long; they run only if they are named."""
 
 

@@ -153,15 +153,13 @@ def box_vertices(domain: Domain) -> tuple[Vertex, ...]:
     """The vertices of the bounding box that are vertices of a domain."""
     if domain.dim != 3 or domain.has_time:
         return ()
-    sides = list(combinations((0, 1), repeat=3))
+    sides = list(combinations((0, 1), (0, 1), (0, 1)))
     at = np.where(sides, 1 - DEPTH, DEPTH)
     inside = domain.contains(domain.lower + at * (domain.upper - domain.lower))
     return tuple(vertex for vertex, is_inside in zip(sides, inside, strict=True) if is_inside)
 
 
-def _across(
-    inner: Points, scale: Vector, which: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], Float[np.ndarray, "k n"]]:
+def _across(inner: Points, scale: Vector, which: Sequence[Index]) -> dict[Index, Float[np.ndarray, "k n"]]:
     """The derivatives of the functions across an edge, of coordinates that are multiplied by `scale`."""
     plain = singular_jet(inner, np.eye(2), EXPONENTS, tuple(dict.fromkeys(which)))
     return {index: each * scale[0] ** index[0] * scale[1] ** index[1] for index, each in plain.items()}
@@ -190,7 +188,8 @@ def _vertex_jet(inner: Points, scale: Vector, which: Sequence[Index]) -> dict[In
     turns = [np.arctan2(y[i - 2] * y[i - 1], y[i] * distance) for i in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):  # on an edge
         logs = [_artanh(y[i], distance, y[i - 2], y[i - 1]) for i in range(3)]
-        jet = {(0, 0, 0): sum(y[i - 2] * y[i - 1] * logs[i] - y[i] ** 2 / 2 * turns[i] for i in range(3))}
+        parts = [y[i - 2] * y[i - 1] * logs[i] - y[i] ** 2 / 2 * turns[i] for i in range(3)]
+        jet: dict[Index, np.ndarray] = {(0, 0, 0): np.sum(parts, axis=0)}
         for i in range(3):
             j, k = i - 2, i - 1
             e = unit(3, i)
@@ -198,7 +197,7 @@ def _vertex_jet(inner: Points, scale: Vector, which: Sequence[Index]) -> dict[In
             jet[tuple(2 * n for n in e)] = -(scale[i] ** 2) * turns[i]
             mixed = tuple(int(n in (i, (i + 1) % 3)) for n in range(3))
             jet[mixed] = scale[i] * scale[(i + 1) % 3] * logs[(i + 2) % 3]
-        factors = {(0, 0, 0): np.stack([nothing + 1, *y])}
+        factors: dict[Index, np.ndarray] = {(0, 0, 0): np.stack([nothing + 1, *y])}
         for i in range(3):
             factors[unit(3, i)] = np.stack([nothing, *((nothing + scale[i]) * (n == i) for n in range(3))])
         below = closure(tuple(which))

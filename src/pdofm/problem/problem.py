@@ -252,13 +252,17 @@ class Problem:
         exact = self._exact_in(region)
         return Exact(exact if callable(exact) else tuple(exact.items()))
 
+    def manufactured(self, term: Term) -> Manufactured:
+        """The left side of a term for the exact solution, on an interface for that on both sides."""
+        if term.pair is None:
+            return Manufactured(term.lhs, self._exact_key(term.region))
+        first, second = (self._exact_key(name) for name in term.pair)
+        return Manufactured(term.lhs, ExactPair(term.pair, (first, second)))
+
     def right_side(self, term: Term) -> RightSide:
         """The right side of a term: its own data, or what the exact solution gives."""
-        if term.rhs is None and self.exact is not None and term.pair is not None:
-            first, second = (self._exact_key(name) for name in term.pair)
-            return Manufactured(term.lhs, ExactPair(term.pair, (first, second)))
         if term.rhs is None and self.exact is not None:
-            return Manufactured(term.lhs, self._exact_key(term.region))
+            return self.manufactured(term)
         value = 0.0 if term.rhs is None else term.rhs
         if callable(value):
             return Given(value)

@@ -9,8 +9,9 @@ from jax import Array
 
 from pdofm.calculus.terms import LeftSide, Term
 from pdofm.domain import Part
+from pdofm.errors import ProblemError
 from pdofm.problem.conditions import BaseCondition
-from pdofm.problem.data import Manufactured, at_points
+from pdofm.problem.data import at_points
 
 if TYPE_CHECKING:
     from pdofm.problem.problem import Problem
@@ -25,6 +26,11 @@ above the rounding errors of derivatives, far below any change that is meant."""
 
 def still_exact(problem: "Problem", changed: set[str]) -> bool:
     """Whether the exact solution satisfies the equation, if that was changed, and the conditions, if those were."""
+    if problem.regions is not None:
+        raise ProblemError(
+            f"{' and '.join(sorted(changed))} of a problem with several regions cannot be replaced while it has an "
+            "exact solution. Give that of the new problem, or exact=None and all data."
+        )
     equation, *conditions = problem.terms
     terms = [equation] if changed & {"operator", "source"} else []
     terms += conditions if "conditions" in changed else []
@@ -43,7 +49,7 @@ def _holds(problem: "Problem", term: Term) -> bool:
     normals = normals[:, : problem.domain.dim - problem.layout.has_time]
     left, right = (
         np.asarray(at_points(side, problem.layout, jnp.asarray(points), jnp.asarray(normals)))
-        for side in (Manufactured(term.lhs, problem.exact_fields_key), problem.right_side(term))
+        for side in (problem.manufactured(term), problem.right_side(term))
     )
     size = max(float(np.abs(left).max()), float(np.abs(right).max()))
     return bool(np.abs(left - right).max() <= AGREES * max(size, 1e-30))

@@ -5,49 +5,17 @@ differential equations" (2026), are helmholtz-1d, poisson-1d, poisson-square, po
 poisson-cube, wave-periodic and kovasznay.
 """
 
-from collections.abc import Callable
-from functools import cache
-
 import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import erf
 
 from pdofm.calculus.operators import div, dt, grad, laplacian, partial
 from pdofm.domain import Annulus, Box, Interval, Polygon, SpaceTime
-from pdofm.errors import unknown_name
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic
 from pdofm.problem.problem import Problem
+from pdofm.zoo.registry import group_of_problems
 
-_PROBLEMS: dict[str, Callable[[], Problem]] = {}
-
-
-def _register(make: Callable[[], Problem]) -> Callable[[], Problem]:
-    _PROBLEMS[make.__name__.replace("_", "-")] = make
-    return make
-
-
-def names() -> list[str]:
-    """The names of all problems."""
-    return list(_PROBLEMS)
-
-
-@cache
-def _made(name: str) -> Problem:
-    return _PROBLEMS[name]().replace(name=name)
-
-
-def get(name: str) -> Problem:
-    """The problem with this name, including its exact solution."""
-    if name not in _PROBLEMS:
-        raise unknown_name("problem", name, _PROBLEMS)
-    return _made(name)  # always the same object, so that functions compiled for it are used again
-
-
-def describe(name: str) -> str:
-    """A description of the problem with this name, in one line."""
-    if name not in _PROBLEMS:
-        raise unknown_name("problem", name, _PROBLEMS)
-    return (_PROBLEMS[name].__doc__ or "").strip().splitlines()[0]
+_register = group_of_problems("basic")
 
 
 def _negative_laplacian(u, x: Array) -> Array:
