@@ -18,13 +18,17 @@ from jaxtyping import Float
 from pdofm.discrete.cover import Cover
 from pdofm.discrete.skeleton import Placed, Seam, on_part
 from pdofm.domain import Part
-from pdofm.domain.quadrature import Quadrature, Rule, box_rule, quadrature_of
+from pdofm.domain.quadrature import Quadrature, Rule, box_rule, over_part, quadrature_of
+from pdofm.domain.spacetime import Slice
 from pdofm.domain.tree import BoxTree
 from pdofm.features import BoxPolynomials
 from pdofm.numerics.blocks import Leaf
 
 MORE_NODES = 4
 """Gauss nodes in a box beyond the degree of its polynomials."""
+
+SLICE_NODES = 40
+"""Nodes along the longest side of the space at one time, if it is not a box."""
 
 STIFFNESS = 10.0
 """The rows that pass sums on weigh so many times more than the mean itself, times the root of their number: together
@@ -52,13 +56,27 @@ def rule_in_leaves(domain_rules: Quadrature, features: BoxPolynomials, more: int
 def averaged(cover: Cover, over: object, more: int = 0) -> Placed:
     """Points of a mean over the domain of a cover, or over a part of its boundary, with weights of sum 1."""
     if isinstance(over, Part):
-        placed = on_part(cover, over, more)
-        points, normals, patch, weights = placed.points, placed.normals, placed.patch, placed.weights
+        rule, patch = rule_on_part(cover, over, more)
     else:
         rule, patch = rule_in_leaves(quadrature_of(cover.domain), cover.features, more)
-        points, normals, weights = rule.points, rule.normals, rule.weights
-    assert weights is not None
-    return Placed(points, normals, patch, weights=weights / weights.sum())
+    return Placed(rule.points, rule.normals, patch, weights=rule.weights / rule.weights.sum())
+
+
+def rule_on_part(cover: Cover, part: Part, more: int = 0) -> tuple[Rule, np.ndarray]:
+    """A rule of quadrature for functions of the boxes over a part of the boundary, and the patch of each node."""
+    rules, patches = [], []
+    for piece in part.pieces:
+        one = Part((piece,), part.has_time)
+        if isinstance(piece, Slice):
+            # Functions are as smooth across boxes as they are accurate, so the rule need not follow the boxes.
+            rules.append(over_part(one, SLICE_NODES + more))
+            patches.append(cover.locate(rules[-1].points, -rules[-1].normals))
+        else:
+            placed = on_part(cover, one, more)
+            assert placed.weights is not None
+            rules.append(Rule(placed.points, placed.normals, placed.weights))
+            patches.append(placed.patch)
+    return Rule.joined(rules), np.concatenate(patches)
 
 
 class Averages:

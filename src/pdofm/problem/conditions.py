@@ -160,7 +160,7 @@ class BaseCondition(ABC):
                 "boundary: domain.part(name) or domain.boundary.where(predicate)."
             )
         layout, unknown = problem.layout, getattr(self, "unknown", None)
-        components = layout.components if unknown is None else layout.offsets[unknown][1]
+        components = layout.numbers if unknown is None else layout.offsets[unknown][1]
         return Term(self.name + suffix, lhs, tabulated(rhs, self.on, self.name, components), on, self.weight)
 
     def __repr__(self) -> str:
@@ -245,12 +245,10 @@ class Robin(BaseCondition):
                 )
 
     def terms(self, problem: Context) -> list[Term]:
-        for c in (self.alpha, self.beta):
-            if isinstance(c, complex) and not problem.layout.is_complex:
-                raise ProblemError(
-                    f"Condition {self.name!r} has the complex coefficient {c!r}, but the unknowns are real. Give "
-                    "Problem(…, dtype=complex)."
-                )
+        if not problem.layout.is_complex and any(map(np.iscomplexobj, (self.alpha, self.beta))):
+            raise ProblemError(
+                f"Condition {self.name!r} has complex coefficients, but the unknowns are real. Give dtype=complex."
+            )
         # Numbers as floats, so that equal conditions share compiled functions.
         alpha, beta = (c if callable(c) else 1.0 * c for c in (self.alpha, self.beta))
         return [self._term(problem, _Mixed(alpha, beta, self.unknown), self.value)]

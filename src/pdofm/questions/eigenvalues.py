@@ -14,17 +14,16 @@ from pdofm.adaptive.schedule import GROWTH
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term, in_layout
 from pdofm.discrete.assemble import left_values
-from pdofm.discrete.checks import check_problem
 from pdofm.discrete.collocate import Block
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Operator, Problem
+from pdofm.questions.checks import checked
 from pdofm.questions.compare import NEARLY_ZERO, differences, norm, normalised, values_at
 from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
 from pdofm.questions.modes import Mode, Modes
 from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
 from pdofm.questions.spaces import Space, families
-from pdofm.solving.boxes import nonlinear_names
 from pdofm.solving.stats import Attempt, Stats
 from pdofm.solving.verdict import ROUNDING, Evidence, judge
 
@@ -81,7 +80,7 @@ def eigs(
         max_seconds: after this time no new space is tried.
         max_features: the most features of a space with one dense matrix.
     """
-    mass = _checked(problem, k, near, tol, mass)
+    mass = checked(problem, k, near, tol, mass)
     if (np.imag(near) != 0) and not problem.layout.is_complex:
         problem = problem.replace(dtype=complex)
     search = _Search(problem, mass, k, complex(near), tol, int(generator(key).integers(2**31)))
@@ -91,40 +90,6 @@ def eigs(
         message = f"The eigenvalues of {problem.name!r} have not converged: {found.reason}."
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return found
-
-
-def _checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[..., Any]:
-    """Refuse what has no eigenvalues, and say why; the mass."""
-    check_problem("eigs", problem)
-    if problem.regions is not None:
-        raise ProblemError(
-            f"eigs() cannot solve problems with several regions; {problem.name!r} has {list(problem.regions.names)}. "
-            "Use one domain, with coefficients that depend on the point where they are smooth."
-        )
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise SolveError(f"k is the number of eigenvalues and must be an integer of at least 1; got {k!r}.")
-    if not isinstance(tol, int | float) or not ROUNDING <= tol < 1:
-        raise SolveError(f"tol is a relative error and must lie between {ROUNDING:g} and 1; got {tol!r}.")
-    if not np.isscalar(near) or not np.isfinite(near):  # type: ignore[arg-type]
-        raise SolveError(f"near must be a finite number, real or complex; got {near!r}.")
-    for term in problem.terms:
-        numbers = problem.right_side(term).numbers
-        if numbers is None or any(numbers):
-            what = "source" if term.on is None else f"value of condition {term.name!r}"
-            raise ProblemError(
-                f"eigs() needs a homogeneous problem, but the {what} of {problem.name!r} is not zero. Eigenvalues "
-                "belong to operator(u, x) = λ u with homogeneous conditions: leave the source and the exact solution "
-                "out, and set all values to 0.0."
-            )
-    nonlinear = nonlinear_names(problem)
-    if nonlinear:
-        raise NonlinearError(
-            f"eigs() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {problem.name!r} is not "
-            "linear in the unknown."
-        )
-    if mass is not None and not callable(mass):
-        raise ProblemError(f"mass must be a function such as lambda u, x: u(x); got {type(mass).__name__}.")
-    return (lambda u, *args: u(*args)) if mass is None else mass
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,12 @@ import numpy as np
 from pdofm._types import Coefficients
 from pdofm.calculus.terms import Term, in_layout
 from pdofm.discrete.assemble import left_values
-from pdofm.discrete.averages import rule_in_leaves
+from pdofm.discrete.averages import rule_in_leaves, rule_on_part
 from pdofm.discrete.boxed import cover_of
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.skeleton import on_part
 from pdofm.domain import Part
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
+from pdofm.domain.spacetime import Slice
 from pdofm.errors import ProblemError
 from pdofm.features import BoxPolynomials, Features
 from pdofm.problem.conditions import Residual, Value, takes_normal
@@ -29,6 +29,9 @@ MORE = (2, 8, 16)
 
 ROUNDING = 1e-15
 """Two rules that differ by less than this, relative to the integral of the absolute value, differ by rounding."""
+
+TRIMMED = 1e-3
+"""Relative accuracy to which the area of a trimmed surface is known."""
 
 
 class Integral(np.ndarray):
@@ -85,7 +88,8 @@ def integrate(
         if before is not None and np.max(np.abs(found - before)) <= ROUNDING * size:
             break
     gap = float(np.max(np.abs(found - before))) if before is not None else np.inf
-    error = max(gap, ROUNDING * size) + relative_error * (square * measure) ** 0.5
+    trimmed = on is not None and any(piece.keep is not None and not isinstance(piece, Slice) for piece in on.pieces)
+    error = max(gap, (TRIMMED if trimmed else ROUNDING) * size) + relative_error * (square * measure) ** 0.5
     return Integral(found[0] if _is_scalar(problem, of, len(found)) else found, error)
 
 
@@ -123,9 +127,7 @@ def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Ru
     if in_boxes and on is not None:
         cover = cover_of(domain, features)
         for more in MORE:
-            placed = on_part(cover, on, more)
-            assert placed.weights is not None
-            yield Rule(placed.points, placed.normals, placed.weights)
+            yield rule_on_part(cover, on, more)[0]
     elif in_boxes:
         for more in MORE:
             yield rule_in_leaves(quadrature_of(domain), features, more)[0]
