@@ -94,6 +94,13 @@ def test_boundaries_and_moments_of_time_have_their_measures():
         assert over_part(part, 12).weights.sum() == pytest.approx(measure, rel=1e-13)
 
 
+def test_a_trimmed_moment_of_time_is_a_part_of_it():
+    half = pf.SpaceTime(pf.Disk(), 2.0).at(1.0).where(lambda x, t: x[0] > 0.3)
+    rule = over_part(half, 96)
+    assert (rule.points[:, 0] > 0.3).all()
+    assert rule.weights.sum() == pytest.approx(np.arccos(0.3) - 0.3 * np.sqrt(1 - 0.3**2), rel=1e-2)
+
+
 def test_too_many_dimensions_are_refused():
     with pytest.raises(DomainError, match="at most 5 dimensions"):
         Quadrature(pf.Box([0] * 6, [1] * 6)).whole(8)
@@ -220,6 +227,67 @@ def test_integrals_of_a_solution_agree_with_the_exact_ones_within_their_estimate
         ):
             assert abs(found - exact) < max(3 * found.error_estimate, 1e-13)
             assert found.error_estimate < 1e-7
+
+
+def test_the_flux_of_a_harmonic_function_through_a_closed_boundary_is_zero(solutions):
+    problem = pf.Problem(
+        HOLE,
+        operator=lambda u, x: pf.laplacian(u)(x),
+        source=0.0,
+        exact=lambda x: jnp.exp(x[0]) * jnp.cos(x[1]),
+        conditions=[pf.Dirichlet()],
+    )
+    u = pf.solve(problem, pf.Chebyshev(HOLE, 250))
+    found = u.flux(HOLE.boundary)
+    assert abs(found) < max(3 * found.error_estimate, 1e-11)
+    assert abs(u.flux(HOLE.part("x0=upper"))) > 1
+    assert float(solutions[1].flux(pf.Disk().boundary)) == pytest.approx(-np.pi, abs=1e-8)
+
+
+def test_the_flux_of_a_logarithm_through_a_circle_is_two_pi():
+    ring = pf.Annulus([0, 0], 0.5, 1.0)
+    problem = pf.Problem(
+        ring,
+        operator=lambda u, x: pf.laplacian(u)(x),
+        source=0.0,
+        exact=lambda x: 0.5 * jnp.log(x @ x),
+        conditions=[pf.Dirichlet()],
+    )
+    with_logarithm = pf.Concatenate(pf.Chebyshev(ring, 60), pf.HoleFunctions(ring, 4))
+    for features, accuracy in ((pf.BoxPolynomials.grid(ring, 4, 14), 1e-6), (with_logarithm, 1e-11)):
+        u = pf.solve(problem, features)
+        for name, exact in (("outer", 2 * np.pi), ("inner", -2 * np.pi)):
+            assert float(u.flux(ring.part(name))) == pytest.approx(exact, rel=accuracy)
+
+
+def test_fluxes_in_space_time_are_integrated_over_time():
+    """u = x² t on (0, 1) x (0, 2): ∂u/∂n is 2 t at x = 1, and 0 at x = 0."""
+    domain = pf.SpaceTime(pf.Interval(0, 1), 2.0)
+    problem = pf.Problem(
+        domain,
+        operator=lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t),
+        exact=lambda x, t: x[0] ** 2 * t,
+        conditions=[pf.Dirichlet(), pf.Initial()],
+    )
+    u = pf.solve(problem, pf.Chebyshev(domain, 40))
+    assert float(u.flux(domain.boundary)) == pytest.approx(4.0, abs=1e-11)
+
+
+def test_several_regions_are_refused():
+    regions = pf.Regions(left=pf.Interval(0, 1), right=pf.Interval(1, 2))
+    interface = pf.Interface(flux=lambda u, x, normal: pf.normal_derivative(u, normal)(x))
+    fields = {"operator": lambda u, x: pf.laplacian(u)(x), "source": 1.0}
+    with pytest.raises(ProblemError, match="means are not possible with several regions"):
+        pf.Problem(regions, conditions=[pf.Neumann(0.0), interface, pf.Mean(0.0)], **fields)
+    u = pf.solve(pf.Problem(regions, conditions=[pf.Dirichlet(0.0), interface], **fields), tol=1e-8)
+    with pytest.raises(ProblemError, match="Integrals are not possible with several regions"):
+        u.integral()
+
+
+def test_the_exact_solution_stays_if_it_has_a_new_mean():
+    problem = pure_neumann(SQUARE)
+    assert problem.replace(conditions=[pf.Neumann(), pf.Mean(0.25)]).exact is not None
+    assert problem.replace(conditions=[pf.Neumann(), pf.Mean(0.5)]).exact is None
 
 
 def test_an_integral_is_a_number_and_shows_its_error(solutions):

@@ -23,7 +23,7 @@ def checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[..
         raise SolveError(f"k is the number of eigenvalues and must be an integer of at least 1; got {k!r}.")
     if not isinstance(tol, int | float) or not ROUNDING <= tol < 1:
         raise SolveError(f"tol is a relative error and must lie between {ROUNDING:g} and 1; got {tol!r}.")
-    if not np.isscalar(near) or not np.isfinite(near):  # type: ignore[arg-type]
+    if not np.isscalar(near) or not np.isfinite(near):
         raise SolveError(f"near must be a finite number, real or complex; got {near!r}.")
     for term in problem.terms:
         numbers = problem.right_side(term).numbers

@@ -32,7 +32,7 @@ def differences(before: Ritz, after: Ritz) -> np.ndarray:
 def values_at(pencil: Pencil, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Functions at points, a column for each."""
     layout = pencil.problem.layout
-    parts = (functions,) if layout.is_complex else (functions.real, functions.imag)
+    parts = (functions,) if layout.is_complex else (np.real(functions), np.imag(functions))
     found = [
         layout.gathered(evaluate_all(pencil.features, np.moveaxis(pencil.real(part), 2, 0), points)) for part in parts
     ]

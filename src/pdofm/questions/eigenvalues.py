@@ -187,8 +187,9 @@ class _Search:
             return True
         faster = GROWTH ** (1 / self.problem.domain.dim)
         log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-2])
-        while size * GROWTH <= 1.2 * largest:
-            size, fall = size * GROWTH, fall * faster
+        next_size = size * GROWTH
+        while next_size <= 1.2 * largest:
+            next_size, fall = next_size * GROWTH, fall * faster
             log += fall
         return bool(fall < 0 and log <= np.log(self.tol))
 
@@ -217,7 +218,7 @@ class _Search:
             sides = []
             for j in range(len(found.values)):
                 c = coefficients[:, :, [j]]
-                parts = (c,) if layout.is_complex else (c.real, c.imag)
+                parts = (c,) if layout.is_complex else (np.real(c), np.imag(c))
                 of_parts = [left_values(layout, pencil.features, block, pencil.real(part)[:, :, 0]) for part in parts]
                 if layout.is_complex:
                     sides.append(pencil.joined(of_parts[0][:, :, None])[:, :, 0])
@@ -287,8 +288,8 @@ class _Search:
         verdict = judge(Evidence(tol=self.tol, estimate=float(np.max(errors))), "allow more time (max_seconds=)")
         problem, pencil, ritz = self._real_if_possible(attempt.pencil, ritz)
         functions = normalised(pencil, ritz.functions)
-        real = not problem.layout.is_complex or np.all(np.abs(ritz.values.imag) <= errors * np.abs(ritz.values))
-        values = ritz.values.real if real else ritz.values
+        real = not problem.layout.is_complex or np.all(np.abs(np.imag(ritz.values)) <= errors * np.abs(ritz.values))
+        values = np.real(ritz.values) if real else ritz.values
         size = pencil.features.size
         stats = Stats(0, size, problem.layout.components, size, 1.0, {}, 0.0, {}, [])
         modes = tuple(
@@ -313,7 +314,7 @@ class _Search:
             return pencil.problem, pencil, ritz
         functions = ritz.functions.copy()
         for j in range(functions.shape[2]):
-            values = pencil.samples(functions[:, :, [j]].real), pencil.samples(functions[:, :, [j]].imag)
+            values = pencil.samples(np.real(functions[:, :, [j]])), pencil.samples(np.imag(functions[:, :, [j]]))
             is_second = j > 0 and abs(ritz.values[j] - np.conj(ritz.values[j - 1])) == 0 and np.any(values[1])
-            functions[:, :, j] = functions[:, :, j].imag if is_second else functions[:, :, j].real
-        return pencil.problem, pencil, Ritz(ritz.values, functions.real, ritz.residuals)
+            functions[:, :, j] = np.imag(functions[:, :, j]) if is_second else np.real(functions[:, :, j])
+        return pencil.problem, pencil, Ritz(ritz.values, np.real(functions), ritz.residuals)

@@ -75,7 +75,7 @@ def two_sided(shifted: DenseShifted, shift: Any, found: Ritz, seed: int) -> Ritz
     count, rng = len(found.values), np.random.default_rng(seed)
     mass = shifted.rows_of(shifted.solve(_random(shifted.pencil, count + EXTRA, rng)))[1]
     _, left, _ = _krylov(shifted.from_left, lambda rows: rows, shifted.from_left(mass), count)
-    parts = (found.functions,) if shifted.pencil.is_complex else (found.functions.real, found.functions.imag)
+    parts = (found.functions,) if shifted.pencil.is_complex else (np.real(found.functions), np.imag(found.functions))
     rows = [shifted.rows_of(part) for part in parts]
     operator, mass = rows[0] if len(rows) == 1 else tuple(a + 1j * b for a, b in zip(*rows, strict=True))
     small = left.conj().T @ operator, left.conj().T @ mass
@@ -159,7 +159,7 @@ def _ritz(count: int, samples: list[np.ndarray], images: list[np.ndarray]) -> tu
 
 def _real_basis(block: Functions) -> Functions:
     """As many real functions with the same span, if that is closed under conjugation, as it is in a real problem."""
-    parts = np.concatenate([block.real, block.imag], axis=2)
+    parts = np.concatenate([np.real(block), np.imag(block)], axis=2)
     m, c, p = parts.shape
     u, _, _ = np.linalg.svd(parts.reshape(m * c, p), full_matrices=False)
     return u[:, : block.shape[2]].reshape(m, c, -1)
@@ -167,7 +167,7 @@ def _real_basis(block: Functions) -> Functions:
 
 def is_real(values: np.ndarray) -> bool:
     """Whether eigenvalues are real, up to what an iteration leaves."""
-    return bool(np.all(np.abs(values.imag) <= REAL * np.abs(values)))
+    return bool(np.all(np.abs(np.imag(values)) <= REAL * np.abs(values)))
 
 
 def second_shift(pencil: Pencil, found: Ritz) -> Ritz:
@@ -192,10 +192,10 @@ def _power(shifted: Shifted, sigma: Any, block: Functions) -> Ritz:
     """Steps of subspace iteration."""
     pencil = shifted.pencil
     block = block if pencil.is_complex else _real_basis(block)
-    for step in range(STEPS + 1):
-        block, values = _orthonormal(block, pencil.samples(block), [], [])
+    block, values = _orthonormal(block, pencil.samples(block), [], [])
+    for _ in range(STEPS):
         image = shifted.solve(pencil.mass(block))
-        if step < STEPS:
-            block = image
+        block, values = _orthonormal(image, pencil.samples(image), [], [])
+    image = shifted.solve(pencil.mass(block))
     theta, y, residuals = _ritz(block.shape[2], [values], [pencil.samples(image)])
     return Ritz(sigma + 1 / theta, block @ y, residuals)

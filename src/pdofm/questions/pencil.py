@@ -78,7 +78,7 @@ class Pencil(ABC):
         """Coefficients of complex functions as those of their real and imaginary parts."""
         if not self.is_complex:
             return functions
-        return np.concatenate([functions.real, functions.imag], axis=1)
+        return np.concatenate([np.real(functions), np.imag(functions)], axis=1)
 
     def gathered(self, coefficients: np.ndarray) -> Functions:
         """The inverse of `real`."""
@@ -86,7 +86,7 @@ class Pencil(ABC):
 
     def split(self, values: Values) -> np.ndarray:
         """Values of complex left sides as real ones."""
-        return np.concatenate([values.real, values.imag], axis=1) if self.is_complex else values
+        return np.concatenate([np.real(values), np.imag(values)], axis=1) if self.is_complex else values
 
     def joined(self, values: np.ndarray) -> Values:
         """The inverse of `split`."""
@@ -160,7 +160,7 @@ class DenseShifted(Shifted):
         if not self.pencil.is_complex:
             return rows
         found = np.empty((self._rows, rows.shape[1]))
-        found[self._parts[0]], found[self._parts[1]] = rows.real, rows.imag
+        found[self._parts[0]], found[self._parts[1]] = np.real(rows), np.imag(rows)
         return found
 
     @property

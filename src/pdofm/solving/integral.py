@@ -123,16 +123,13 @@ def _is_scalar(problem: Problem, of: Any, entries: int) -> bool:
 
 def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Rule]:
     """Rules of quadrature, one finer than the other."""
-    domain, in_boxes = problem.domain, isinstance(features, BoxPolynomials)
-    if in_boxes and on is not None:
+    domain, quadrature = problem.domain, quadrature_of(problem.domain)
+    if isinstance(features, BoxPolynomials) and on is not None:
         cover = cover_of(domain, features)
-        for more in MORE:
-            yield rule_on_part(cover, on, more)[0]
-    elif in_boxes:
-        for more in MORE:
-            yield rule_in_leaves(quadrature_of(domain), features, more)[0]
+        yield from (rule_on_part(cover, on, more)[0] for more in MORE)
+    elif isinstance(features, BoxPolynomials):
+        yield from (rule_in_leaves(quadrature, features, more)[0] for more in MORE)
     else:
-        quadrature = quadrature_of(domain)
         orders = ORDERS.get(domain.dim if on is None else max(domain.dim - 1, 1), ORDERS[5])
         for order in orders:
             yield quadrature.whole(order) if on is None else over_part(on, order)

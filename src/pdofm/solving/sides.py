@@ -107,9 +107,9 @@ def _read(problem: Problem, block: Block, value: Any) -> "_Listed | _Tabulated":
     array = np.asarray(value)
     if problem.layout.is_complex:
         array = (
-            np.stack([array.real, array.imag], axis=1)
+            np.stack([np.real(array), np.imag(array)], axis=1)
             if array.ndim == 2
-            else np.concatenate([array.real, array.imag], axis=1)
+            else np.concatenate([np.real(array), np.imag(array)], axis=1)
         )
     if array.dtype.kind not in "fiu":
         raise ProblemError(f"The array for the {what} has the type {array.dtype}; expected real numbers.")

@@ -120,7 +120,10 @@ class Expansion(Arithmetic, ABC):
         return integrate(self.problem, self.features, self.coefficients, of, on, error)
 
     def flux(self, on: Part) -> Integral:
-        """The integral of the normal derivative ∂u/∂n over a part of the boundary, with n the outward normal."""
+        """The integral of the normal derivative ∂u/∂n over a part of the boundary, with n the outward normal.
+
+        Its `error_estimate` takes ∂u/∂n to be as accurate, relatively, as u; near a boundary it may be less so.
+        """
         return self.integral(of=lambda u, *point, normal: normal_derivative(u, normal)(*point), on=on)
 
 
