@@ -82,6 +82,12 @@ def test_a_cube_with_a_ball_cut_out_is_measured_to_four_digits():
     assert rule.weights.sum() == pytest.approx(1 - np.pi / 48, rel=1e-4)
 
 
+def test_two_rules_for_a_solid_differ_by_about_as_much_as_they_are_wrong():
+    lens = pf.Ball([0, 0, 0], 1) & pf.Ball([1, 0, 0], 1)
+    first, second = (float(Quadrature(lens).whole(order).weights.sum()) for order in (12, 18))
+    assert abs(second - 5 * np.pi / 12) < 3 * abs(second - first)
+
+
 def test_boundaries_and_moments_of_time_have_their_measures():
     spacetime = pf.SpaceTime(pf.Disk(), 2.0)
     for part, measure in (

@@ -8,14 +8,15 @@ from jaxtyping import Float, Int
 from pdofm._types import Mask, Points, Vector
 from pdofm.numerics.nodes import gauss_weights, tensor, tensor_gauss
 
-SAMPLES = 48
-"""Points along a line at which its inside is looked for."""
+SAMPLES = 4
+"""Points along a line at which its inside is looked for, per node. Shorter intervals are missed, so this number must
+grow with the order: otherwise the difference of two rules would not show what both of them miss."""
 
 COARSE, FINE = 4, 6
 """Gauss nodes along each side of a cell: two rules, whose difference says whether the cell is refined."""
 
-MOST_LINES = 60_000
-"""Cells are refined until there are so many lines."""
+MOST_LINES = 60
+"""Cells are refined until there are so many lines, times the square of the order."""
 
 ACCURACY = 1e-13
 """Cells are refined until the rules differ by less than this fraction of the whole."""
@@ -24,17 +25,18 @@ Contains = Callable[[Points], Mask]
 
 
 def inside_intervals(
-    contains: Contains, base: Float[np.ndarray, "l e"], lower: float, upper: float
+    contains: Contains, base: Float[np.ndarray, "l e"], lower: float, upper: float, order: int
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """The intervals of the first coordinate, between `lower` and `upper`, in which lines are inside: the number of the
     line, and both ends. `base` has the other coordinates of each line."""
-    x = lower + (upper - lower) * (np.arange(SAMPLES) + 0.5) / SAMPLES
+    samples = SAMPLES * order
+    x = lower + (upper - lower) * (np.arange(samples) + 0.5) / samples
 
     def at(line: Int[np.ndarray, " n"], first: Float[np.ndarray, " n"]) -> Mask:
         return contains(np.concatenate([first[:, None], base[line]], axis=1))
 
-    every = np.repeat(np.arange(len(base)), SAMPLES)
-    held = at(every, np.tile(x, len(base))).reshape(-1, SAMPLES)
+    every = np.repeat(np.arange(len(base)), samples)
+    held = at(every, np.tile(x, len(base))).reshape(-1, samples)
     padded = np.pad(held, ((0, 0), (1, 1)))
     edges = np.concatenate([[lower], x, [upper]])
     line, change = np.nonzero(padded[:, 1:] != padded[:, :-1])
@@ -53,7 +55,7 @@ def refined_cells(
     """Nodes and weights over all coordinates but the first: those of Gauss in cells that are halved where the lengths
     of the lines through them are not smooth."""
     dim, whole = len(lower) - 1, float(np.prod(upper - lower))
-    first = max(1, order // 8)
+    first = max(1, order // 6)
     sides = (upper - lower)[1:] / first
     low = lower[1:] + sides * tensor([np.arange(first, dtype=float)] * dim)
     width = np.tile(sides, (len(low), 1))
@@ -62,12 +64,12 @@ def refined_cells(
         fine, fine_weights = _nodes(low, width, FINE)
         coarse, coarse_weights = _nodes(low, width, COARSE)
         totals = [
-            (w * _lengths(contains, nodes, lower[0], upper[0])).reshape(len(low), -1).sum(axis=1)
+            (w * _lengths(contains, nodes, lower[0], upper[0], order)).reshape(len(low), -1).sum(axis=1)
             for nodes, w in ((fine, fine_weights), (coarse, coarse_weights))
         ]
         lines += len(fine)
         bad = np.abs(totals[0] - totals[1]) > ACCURACY * whole
-        bad &= lines + 2**dim * bad.sum() * FINE**dim <= MOST_LINES
+        bad &= lines + 2**dim * bad.sum() * FINE**dim <= MOST_LINES * order**2
         keep = np.repeat(~bad, FINE**dim)
         points.append(fine[keep])
         weights.append(fine_weights[keep])
@@ -84,6 +86,8 @@ def _nodes(low: Points, width: Points, count: int) -> tuple[Float[np.ndarray, "l
     return points.reshape(-1, dim), np.outer(np.prod(width, axis=1), each).reshape(-1)
 
 
-def _lengths(contains: Contains, base: Float[np.ndarray, "l e"], lower: float, upper: float) -> Float[np.ndarray, " l"]:
-    line, a, b = inside_intervals(contains, base, lower, upper)
+def _lengths(
+    contains: Contains, base: Float[np.ndarray, "l e"], lower: float, upper: float, order: int
+) -> Float[np.ndarray, " l"]:
+    line, a, b = inside_intervals(contains, base, lower, upper, order)
     return np.bincount(line, weights=b - a, minlength=len(base))

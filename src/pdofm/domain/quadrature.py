@@ -170,7 +170,7 @@ class Quadrature:
         """In more dimensions: lines along the first axis, at nodes in cells that are refined where their lengths are
         not smooth."""
         base, weights = refined_cells(self.domain.contains, lower, upper, order)
-        line, a, b = inside_intervals(self.domain.contains, base, lower[0], upper[0])
+        line, a, b = inside_intervals(self.domain.contains, base, lower[0], upper[0], order)
         x = a[:, None] + (b - a)[:, None] * gauss(order)
         points = np.concatenate([x[:, :, None], np.repeat(base[line][:, None], order, axis=1)], axis=2)
         all_weights = weights[line, None] * (b - a)[:, None] * gauss_weights(order)
