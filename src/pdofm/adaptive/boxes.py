@@ -96,7 +96,7 @@ FEW_STEPS, MOST_STEPS = 2, 12
 PATIENCE = 4
 """Rounds in which the indicator may fail to halve before rounding is taken to be the limit."""
 
-WORK = {1: 1.0, 2: 1.5, 3: 2.0}
+WORK = {1: 1.0, 2: 1.2, 3: 2.0}
 """The work of a round grows like the number of unknowns to this power, by dimension."""
 
 GOAL = 0.3
@@ -137,7 +137,8 @@ def solve_in_boxes(
             break
         rounds.refine(found)
         unknowns, last = rounds.unknowns(), found.coefficients.size
-        expected = attempts[-1].seconds * max(unknowns / last, 1.0) ** WORK[problem.domain.dim]
+        # The first round also compiles, which says nothing about the next one.
+        expected = attempts[-1].seconds * max(unknowns / last, 1.0) ** WORK[problem.domain.dim] * (len(attempts) > 1)
         if unknowns > max_unknowns:
             reason = f"the next round would need {unknowns} unknowns, more than max_unknowns = {max_unknowns}"
         elif spent + expected > max_seconds:
