@@ -743,7 +743,7 @@ WRONG_TYPES = {
     "trained as features": ("pf.solve(P, pf.solve(P, 5))", "or a number; got Solution. Give its .features."),
     "optimiser": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), optimiser=1e-3)", "must be one of optax.*got float"),
     "steps": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), steps=2.5)", "steps and points must be .*steps=2.5"),
-    "saved number": ("pf.save('f', 1)", r"save\(\) writes features or a solution; got int."),
+    "saved number": ("pf.save('f', 1)", r"save\(\) writes features or a solution; got int\."),
     "trained number": ("pf.pretrain(P, 80)", "takes features to start from, such as NetworkFeatures.*got int"),
     "loss": ("pf.pretrain(P, pf.NetworkFeatures(D, 5), physics=pf.losses.Projected)", r"object: Projected\(…\)"),
     "family": ("pf.losses.Projected([f])", "takes one function of a point .*got list"),

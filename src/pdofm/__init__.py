@@ -60,8 +60,11 @@ from pdofm.marching.march import march  # noqa: E402
 from pdofm.numerics.lstsq import QR, SVD  # noqa: E402
 from pdofm.output import plot  # noqa: E402
 from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Periodic, Robin  # noqa: E402
+from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
+from pdofm.questions.eigenvalues import eigs  # noqa: E402
+from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
@@ -105,7 +108,10 @@ __all__ = [
     "Interface",
     "Interval",
     "Linear",
+    "Mean",
     "Mesh",
+    "Mode",
+    "Modes",
     "NetworkFeatures",
     "Neumann",
     "Newton",
@@ -137,6 +143,7 @@ __all__ = [
     "default_policy",
     "div",
     "dt",
+    "eigs",
     "errors",
     "factor",
     "grad",

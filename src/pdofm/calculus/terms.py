@@ -3,17 +3,22 @@
 A point is stored as one vector ``z``; the user's functions receive it as ``(x,)``, or as ``(x, t)`` in space-time. The
 values of all unknowns are stored as one vector of components; the user's functions receive a function ``u(x)``, or in a
 system functions ``u.v(x)`` and ``u.p(x)``.
+
+A complex unknown is stored as two real ones, its real parts followed by its imaginary parts, and a complex equation is
+two real ones. This happens here and nowhere else: the user's functions receive and return complex numbers, and all that
+is computed from terms is real.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pdofm.domain import Part
+from pdofm.domain import Domain, Part
 from pdofm.errors import ProblemError, unknown_name
 
 CONDITION_WEIGHT = 10.0
@@ -47,22 +52,44 @@ class Fields:
 
 @dataclass(frozen=True)
 class Layout:
-    """The names and sizes of the unknowns, and whether the last coordinate is a time."""
+    """The names and sizes of the unknowns, whether the last coordinate is a time, and whether values are complex."""
 
     unknowns: tuple[tuple[str, int], ...] | None
     has_time: bool
+    is_complex: bool = field(default=False, kw_only=True)
 
     @property
-    def components(self) -> int:
-        """Number of scalar components of all unknowns together."""
+    def numbers(self) -> int:
+        """How many numbers, real or complex, all unknowns together have at a point."""
         return 1 if self.unknowns is None else sum(size for _, size in self.unknowns)
 
     @property
-    def component_names(self) -> list[str]:
-        """A name per component: ``u``, or ``v[0], v[1], p``."""
+    def components(self) -> int:
+        """Number of real components of all unknowns together."""
+        return 2 * self.numbers if self.is_complex else self.numbers
+
+    @property
+    def names(self) -> list[str]:
+        """A name for each number that the unknowns have at a point: ``u``, or ``v[0], v[1], p``."""
         if self.unknowns is None:
             return ["u"]
         return [n if size == 1 else f"{n}[{i}]" for n, size in self.unknowns for i in range(size)]
+
+    @property
+    def component_names(self) -> list[str]:
+        """A name per real component: ``u``, or ``v[0], v[1], p``; of complex unknowns ``Re u, Im u``."""
+        return [f"{part} {n}" for part in ("Re", "Im") for n in self.names] if self.is_complex else self.names
+
+    def gathered(self, components: Any) -> Any:
+        """The values of the unknowns from real components, along the last axis."""
+        if not self.is_complex:
+            return components
+        re, im = components[..., : self.numbers], components[..., self.numbers :]
+        return re + 1j * im if isinstance(re, np.ndarray) else jax.lax.complex(re, im)
+
+    def realified(self, value: Array) -> Array:
+        """The value of a user's function at a point as real numbers: real parts, then imaginary parts."""
+        return jnp.concatenate([jnp.real(value), jnp.imag(value)]) if self.is_complex else value
 
     @property
     def offsets(self) -> dict[str, tuple[int, int]]:
@@ -83,13 +110,17 @@ class Layout:
 
     def fields(self, evaluate: Evaluate) -> Any:
         """The unknowns as the user's functions receive them."""
+
+        def values(args: tuple[Array, ...]) -> Array:
+            return self.gathered(evaluate(self.point(args)))
+
         if self.unknowns is None:
-            return lambda *args: evaluate(self.point(args))[0]
+            return lambda *args: values(args)[0]
 
         def function(start: int, size: int) -> Callable[..., Array]:
             if size == 1:
-                return lambda *args: evaluate(self.point(args))[start]
-            return lambda *args: evaluate(self.point(args))[start : start + size]
+                return lambda *args: values(args)[start]
+            return lambda *args: values(args)[start : start + size]
 
         return Fields({name: function(*at) for name, at in self.offsets.items()})
 
@@ -122,18 +153,33 @@ class PairLayout(Layout):
 def joined(value: Any) -> Array:
     """The value of a user's function at a point (a scalar, a vector, or a tuple of these) as one vector."""
     parts = [jnp.ravel(jnp.asarray(part)) for part in (value if isinstance(value, tuple | list) else (value,))]
-    if any(jnp.issubdtype(part.dtype, jnp.complexfloating) for part in parts):
-        raise ProblemError(
-            "A function of the problem returned a complex value at a point; expected real ones. "
-            "Write the real and the imaginary part as two unknowns."
-        )
+    is_complex = any(jnp.issubdtype(part.dtype, jnp.complexfloating) for part in parts)
+    if is_complex:
+        return jnp.concatenate([part.astype(jnp.result_type(complex)) for part in parts])
     return jnp.concatenate(
         [part if jnp.issubdtype(part.dtype, jnp.floating) else part.astype(jnp.result_type(float)) for part in parts]
     )
 
 
-Where = Part | np.ndarray | Array | list | None
-"""Where a term holds: on a part of the domain, at given points (n, d), or, if None, in the whole interior."""
+def check_real(value: Any) -> None:
+    """Raise if the value of a user's function is complex, in a problem with real unknowns."""
+    if jnp.issubdtype(value.dtype, jnp.complexfloating):
+        raise ProblemError(
+            "A function of the problem returned a complex value at a point; expected real ones. For complex unknowns, "
+            "sources and conditions give Problem(…, dtype=complex)."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Where a term holds that only the mean of its left side over a domain, or over a part of one, must satisfy."""
+
+    over: Domain | Part
+
+
+Where = Part | Average | np.ndarray | Array | list | None
+"""Where a term holds: on a part of the domain, on average over something, at given points (n, d), or, if None, in the
+whole interior."""
 
 LeftSide = Callable[[Any, Any, tuple[Array, ...], Array], Array]
 """A function ``lhs(u, w, args, normal) -> (k,)`` of the unknown u, the last iterate w (held fixed by Picard), the
@@ -141,6 +187,36 @@ point, given as args = (x,) or (x, t), and the normal there.
 
 Equal left sides share one compiled function. One that is linear by construction may declare so by an attribute
 `is_linear`; its linearity is then not tested."""
+
+
+@dataclass(frozen=True)
+class Realified:
+    """A complex left side as twice as many real ones."""
+
+    lhs: LeftSide
+    layout: Layout
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the left side is linear by construction."""
+        return getattr(self.lhs, "is_linear", False)
+
+    @property
+    def function(self) -> Any:
+        """The user's function, if there is one."""
+        return getattr(self.lhs, "function", None)
+
+    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
+        return self.layout.realified(self.lhs(u, w, args, normal))
+
+
+def in_layout(term: "Term", layout: Layout) -> "Term":
+    """The term with a left side of real numbers, as the layout stores them."""
+    if not layout.is_complex:
+        return term
+    if isinstance(term.lhs, Difference):
+        return replace(term, lhs=Difference(Realified(term.lhs.lhs, layout), term.lhs.shifts))
+    return replace(term, lhs=Realified(term.lhs, layout))
 
 
 @dataclass(frozen=True)

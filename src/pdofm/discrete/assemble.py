@@ -104,12 +104,33 @@ def assemble(
     filled = Rows(blocks, counts, coefficients.size, fold=fold)
     for block, k in zip(blocks, counts, strict=True):
         right = memory.right_sides(layout, block, k, role)
+        average = _Average(k, coefficients.shape[1])
         for here in slices(len(block.points), _chunk_size(layout, features, block)):
             part = block.part(here)
             found = _locally(layout, features, part, coefficients, memory)
             left, gradients = _directly(layout, features, part, coefficients) if found is None else found
-            filled.take(block, here, left, gradients, right[here], check=check)
+            if block.weights is None:
+                filled.take(block, here, left, gradients, right[here], check=check)
+            else:
+                average.add(part, left, gradients)
+        if block.weights is not None:
+            filled.take(block, slice(0, 1), average.left, average.gradients, block.averaged(right), check=check)
     return filled.system()
+
+
+class _Average:
+    """The average of the left sides of a block and of their gradients, as the points come."""
+
+    def __init__(self, k: int, components: int):
+        self.left, self.gradients = np.zeros((1, k)), Gradients(k, components)
+
+    def add(self, part: Block, left: Float[np.ndarray, "n k"], gradients: Gradients) -> None:
+        self.left += part.averaged(left)
+        for total, of_entry in zip(self.gradients.parts, gradients.parts, strict=True):
+            for c, each in enumerate(of_entry):
+                if each is not None:
+                    more, before = (each @ part.weights)[:, None], total[c]
+                    total[c] = more if before is None else before + more
 
 
 def _chunk_size(layout: Layout, features: Features, block: Block) -> int:
@@ -121,14 +142,14 @@ def _chunk_size(layout: Layout, features: Features, block: Block) -> int:
 
 def left_values(
     layout: Layout, features: Features, block: Block, coefficients: Coefficients, memory: Memory | None = None
-) -> Float[np.ndarray, "n k"]:
-    """The left side of a block at its points; `memory` is what is known from assembling its system."""
+) -> Float[np.ndarray, "e k"]:
+    """The left side of a block at its points, or its average; `memory` is what is known from assembling its system."""
     memory = Memory() if memory is None else memory
     size = _chunk_size(layout, features, block) if memory.jets else LEFT_SIDES
     parts = [
         _left(layout, features, block.part(here), coefficients, memory) for here in slices(len(block.points), size)
     ]
-    return np.concatenate(parts)
+    return block.averaged(np.concatenate(parts))
 
 
 def _left(

@@ -98,7 +98,8 @@ class _Rows:
         for term in self._terms:
             jet = patches.expand_all(term.placed.patch, term.placed.points, term.which, c)
             jet = jet.reshape(*jet.shape[:2], components, -1)
-            parts.append(np.einsum("nkac,ancs->nks", term.coefficients, jet).reshape(-1, jet.shape[3]))
+            values = term.averaged(np.einsum("nkac,ancs->nks", term.coefficients, jet))
+            parts.append(values.reshape(-1, jet.shape[3]))
         return np.concatenate([*parts, self._jumps.values(c)])
 
 
@@ -127,10 +128,15 @@ class BoxFactorization:
         self._local, self._qr = local, qr
         count = len(local.patches)
         found: list[list[np.ndarray]] = [[] for _ in range(count)]
+        sums: list[np.ndarray] = []
         for term in terms:
             numbers = np.arange(term.target.size).reshape(term.target.shape) + system.rows[term.term.name].start
+            if term.is_average:
+                sums.append(numbers.reshape(-1))
+                continue
             for patch, here in enumerate(by_patch(term.placed.patch, count)):
                 found[patch].append(numbers[here].T.reshape(-1))
+        found[0] = sums + found[0]  # the first patch is where sums over all of them arrive
         self._rows: list[Int[np.ndarray, " r"]] = [np.concatenate(each) for each in found]
 
     @property
@@ -148,7 +154,8 @@ class BoxFactorization:
         """The least-squares solutions for scaled right sides."""
         found = self._qr.solve([b[rows] for rows in self._rows])
         components, sides = self._local.components, b.shape[1]
-        parts = [each.reshape(components, -1, sides).swapaxes(0, 1).reshape(-1, sides) for each in found]
+        own = [self._local.own(patch, each) for patch, each in enumerate(found)]
+        parts = [each.reshape(components, -1, sides).swapaxes(0, 1).reshape(-1, sides) for each in own]
         return np.concatenate(parts)
 
 
@@ -181,7 +188,8 @@ class BoxDiscretisation:
 
     def _block(self, term: LocalTerm) -> Block:
         placed, right = term.placed, self.problem.right_side(term.term)
-        return Block(term.term, right, placed.points, placed.normals[:, : self.local.space_dim])
+        weights = placed.weights if term.is_average else None
+        return Block(term.term, right, placed.points, placed.normals[:, : self.local.space_dim], weights)
 
     def fitted(self) -> BoxSystem:
         """The system at the fitted points."""

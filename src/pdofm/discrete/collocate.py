@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Key, Normals, Points
-from pdofm.calculus.terms import Term, distinct
+from pdofm._types import Key, Normals, Points, Vector
+from pdofm.calculus.terms import Average, Term, distinct
 from pdofm.domain import Part
+from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.features import Features
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.data import RightSide
@@ -17,16 +18,27 @@ from pdofm.problem.problem import Problem
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A term at its collocation points."""
+    """A term at its collocation points; one that holds on average has `weights`, whose sum is 1."""
 
     term: Term
     right_side: RightSide
     points: Points
     normals: Float[np.ndarray, "n s"]
+    weights: Vector | None = None
 
     def part(self, which: slice | np.ndarray) -> "Block":
         """The term at some of the points."""
-        return replace(self, points=self.points[which], normals=self.normals[which])
+        weights = None if self.weights is None else self.weights[which]
+        return replace(self, points=self.points[which], normals=self.normals[which], weights=weights)
+
+    @property
+    def equations(self) -> int:
+        """At how many points, or over how many averages, the term holds."""
+        return len(self.points) if self.weights is None else 1
+
+    def averaged(self, values: Float[np.ndarray, "n k"]) -> Float[np.ndarray, "e k"]:
+        """What the term says from its values at the points: all of them, or their average."""
+        return values if self.weights is None else self.weights[None] @ values
 
 
 def collocate(
@@ -51,7 +63,13 @@ def collocate(
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
     total = sum(measures.values())
     blocks = []
+    space = problem.domain.dim - problem.layout.has_time
     for term, seed in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
+        if isinstance(term.on, Average):
+            rule = averaging(term.on, nodes_for(problem.domain.dim, interior))
+            right = problem.right_side(term)
+            blocks.append(Block(term, right, rule.points, rule.normals[:, :space], rule.weights))
+            continue
         if term.on is None:
             points = problem.domain.sample(pool * interior, sampling, key=int(seed))
             normals = np.zeros_like(points)
@@ -65,9 +83,26 @@ def collocate(
             normals = np.zeros_like(points)
         if features is not None and pool > 1 and _is_extended(term):
             points, normals = _wanted(features, points, normals, pool, np.random.default_rng(seed))
-        space = problem.domain.dim - problem.layout.has_time
         blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
     return blocks
+
+
+MOST_NODES = {1: 192, 2: 80, 3: 32}
+"""Nodes of quadrature along the longest side of a domain, at most, by dimension; in more dimensions `FEWEST_NODES`."""
+
+FEWEST_NODES = 10
+"""Nodes of quadrature along the longest side of a domain, at least."""
+
+
+def nodes_for(dim: int, interior: int) -> int:
+    """Nodes of quadrature along the longest side of a domain: twice as many as there are interior points."""
+    return int(np.clip(2 * interior ** (1 / dim), FEWEST_NODES, MOST_NODES.get(dim, FEWEST_NODES)))
+
+
+def averaging(on: Average, order: int) -> Rule:
+    """A rule of quadrature for the mean over a domain or a part."""
+    rule = over_part(on.over, order) if isinstance(on.over, Part) else quadrature_of(on.over).whole(order)
+    return replace(rule, weights=rule.weights / rule.weights.sum())
 
 
 def _is_extended(term: Term) -> bool:

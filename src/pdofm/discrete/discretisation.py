@@ -147,7 +147,7 @@ def discretise(
     interior = interior if points is None else points
     boundary = boundary if boundary_points is None else boundary_points
     blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
-    rows = sum(len(block.points) for block in blocks)
+    rows = sum(block.equations for block in blocks)
     if rows < features.size:
         raise SolveError(
             f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "

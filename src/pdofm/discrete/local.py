@@ -10,9 +10,10 @@ from jaxtyping import Float, Int
 from pdofm._types import Coefficients
 from pdofm.calculus.jets import Index, unit
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Difference, Term
+from pdofm.calculus.terms import Average, Difference, Term
+from pdofm.discrete.averages import Averages, averaged
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.cover import by_patch
+from pdofm.discrete.cover import Cover, by_patch
 from pdofm.discrete.localterm import Joint, LocalTerm, joints
 from pdofm.discrete.materials import AnyCover, MaterialCover, jet_at
 from pdofm.discrete.right import right_values
@@ -63,6 +64,9 @@ class LocalProblem(Weighted):
             assert isinstance(self.cover, MaterialCover)
             assert isinstance(term.on, Part)
             return self.cover.on_interface(term.pair, term.on, more)
+        if isinstance(term.on, Average):
+            assert isinstance(self.cover, Cover)
+            return averaged(self.cover, term.on.over, more)
         cover, start = self.cover.of(term.region)
         if term.on is None:
             own = (inside.patch >= start) & (inside.patch < start + len(cover.patches))
@@ -104,13 +108,14 @@ class LocalProblem(Weighted):
         used = np.flatnonzero(np.any(sizes > 0, axis=(0, 1, 3)))
         which = tuple(found.indices[i] for i in used)
         left = np.broadcast_to(found.left, target.shape)
-        return LocalTerm(term, placed, which, found.coefficients[:, :, used], target, left)
+        local = LocalTerm(term, placed, which, found.coefficients[:, :, used], target, left)
+        return replace(local, target=local.averaged(target), left=local.averaged(left))
 
-    def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "n k"]:
+    def left(self, term: LocalTerm, coefficients: Coefficients) -> Float[np.ndarray, "e k"]:
         """The linearised left side of a function of the patches: its target is met where this equals it."""
         jets = (self.patches.expand_all(p, term.placed.points, term.which, coefficients) for p, _ in term.sides())
         each = [np.einsum("nkac,anc->nk", G, jet) for (_, G), jet in zip(term.sides(), jets, strict=True)]
-        return np.sum(each, axis=0)
+        return term.averaged(np.sum(each, axis=0))
 
     def seam_rows(self, seam: Seam) -> list[tuple[int, int]]:
         """The unknowns and derivatives that agree across a seam, as (component, order)."""
@@ -127,7 +132,32 @@ class LocalProblem(Weighted):
         sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
         found = joints(terms)
         sizes += [len(joint.here) * joint.term.target.shape[1] for joint in found]
-        return BlockQR(self._leaves(terms, found, probe), sizes, keep=keep)
+        weights, means = self.weights(terms), [term for term in terms if term.is_average]
+        leaves = self._leaves([term for term in terms if not term.is_average], found, probe)
+        if not means:
+            return BlockQR(leaves, sizes, keep=keep)
+        averages = self._averages(means, weights, probe)
+        return BlockQR(averages.extended(leaves), [*sizes, *averages.links], keep=keep)
+
+    def _averages(
+        self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"], probe: Coefficients | None
+    ) -> Averages:
+        """The rows of terms that hold on average, patch by patch."""
+        scales, count = self.row_scales(terms, weights), len(self.patches)
+        rows: list[list[np.ndarray]] = [[] for _ in range(count)]
+        for term, scale in zip(terms, scales, strict=True):
+            assert term.placed.weights is not None
+            each = term.placed.weights[:, None] * scale
+            for patch, here in enumerate(by_patch(term.placed.patch, count)):
+                found = self._rows(term, patch, here, each[here])
+                rows[patch].append(found.reshape(scale.shape[1], len(here), found.shape[1]).sum(axis=1))
+        stacked = [np.concatenate(each) for each in rows]
+        right = [np.concatenate([(s * t.target).reshape(-1) for t, s in zip(terms, scales, strict=True)])]
+        if probe is not None:
+            parts = [probe[self.patches.of(patch)].T.reshape(-1) for patch in range(count)]
+            right.append(np.sum([row @ part for row, part in zip(stacked, parts, strict=True)], axis=0))
+        sizes = (self.patches.sizes * self.components).tolist()
+        return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
     def _leaves(
         self, terms: Sequence[LocalTerm], across: Sequence[Joint], probe: Coefficients | None
@@ -260,7 +290,13 @@ class LocalProblem(Weighted):
 
     def coefficients(self, solution: Sequence[np.ndarray], column: int = 0) -> Coefficients:
         """The coefficients of the features from the unknowns of each patch."""
-        return np.concatenate([each[:, column].reshape(self.components, -1).T for each in solution])
+        return np.concatenate(
+            [self.own(i, each)[:, column].reshape(self.components, -1).T for i, each in enumerate(solution)]
+        )
+
+    def own(self, patch: int, solution: np.ndarray) -> np.ndarray:
+        """The unknowns of a patch without the sums that it passes on."""
+        return solution[: int(self.patches.sizes[patch]) * self.components]
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm.calculus.jets import Index
-from pdofm.calculus.terms import Term
+from pdofm.calculus.terms import Average, Term
 from pdofm.discrete.skeleton import Placed
 from pdofm.features.boxes import grouped
 
@@ -15,14 +15,26 @@ from pdofm.features.boxes import grouped
 @dataclass(frozen=True, eq=False)
 class LocalTerm:
     """A term at points of the patches, linearised: Σ_α G_α ∂^α u = target. `left` is the left side of the function that
-    it is linearised at, which is zero in a linear problem."""
+    it is linearised at, which is zero in a linear problem. Of a term that holds on average both are averages."""
 
     term: Term
     placed: Placed
     which: tuple[Index, ...]
     coefficients: Float[np.ndarray, "n k a C"]
-    target: Float[np.ndarray, "n k"]
-    left: Float[np.ndarray, "n k"]
+    target: Float[np.ndarray, "e k"]
+    left: Float[np.ndarray, "e k"]
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the term holds on average."""
+        return isinstance(self.term.on, Average)
+
+    def averaged(self, values: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "e ..."]:
+        """What the term says from its values at the points: all of them, or their average."""
+        if not self.is_average:
+            return values
+        assert self.placed.weights is not None
+        return np.tensordot(self.placed.weights[None], values, 1)
 
     @property
     def is_flux(self) -> bool:

@@ -11,7 +11,7 @@ from pdofm._types import Mask, Normals, Points, Vector
 from pdofm.discrete.cover import Cover, Located, face_points
 from pdofm.domain import Domain, Part, Piece
 from pdofm.features.boxes import Patches
-from pdofm.numerics.nodes import gauss, midpoints, tensor_gauss
+from pdofm.numerics.nodes import gauss, gauss_weights, midpoints, tensor, tensor_gauss
 
 FIRST_LOOK = 64
 """Parameters at which a curve is looked at first, to see which patches it passes."""
@@ -26,17 +26,18 @@ SURFACE_LEVELS = 8
 @dataclass(frozen=True, eq=False)
 class Placed:
     """Points with their normals and the patches that they belong to; on an interface also the patch `beyond` it, in
-    another region."""
+    another region; and, if they are known, weights of quadrature."""
 
     points: Points
     normals: Normals
     patch: Int[np.ndarray, " n"]
     beyond: Int[np.ndarray, " n"] | None = None
+    weights: Vector | None = None
 
     def some(self, kept: Mask) -> "Placed":
         """Some of the points."""
-        beyond = None if self.beyond is None else self.beyond[kept]
-        return Placed(self.points[kept], self.normals[kept], self.patch[kept], beyond)
+        beyond, weights = (None if each is None else each[kept] for each in (self.beyond, self.weights))
+        return Placed(self.points[kept], self.normals[kept], self.patch[kept], beyond, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,8 @@ class Seam:
 def on_part(cover: Located, part: Part, more: int = 0) -> Placed:
     """Points on a part of the boundary, as many in each patch as its polynomials need, and `more`."""
     found = [_on_piece(cover, piece, more) for piece in part.pieces]
-    return Placed(*(np.concatenate([getattr(each, name) for each in found]) for name in ("points", "normals", "patch")))
+    names = ("points", "normals", "patch", "weights")
+    return Placed(**{name: np.concatenate([getattr(each, name) for each in found]) for name in names})
 
 
 def at_points(cover: Cover, points: Points) -> Placed:
@@ -65,11 +67,12 @@ def at_points(cover: Cover, points: Points) -> Placed:
 def _on_piece(cover: Located, piece: Piece, more: int) -> Placed:
     if piece.dim == 0:
         points, normals = piece.chart(np.zeros((1, 0)))
+        weights = np.ones(1)
     elif piece.dim == 1 and piece.keep is None:
         return _on_curve(cover, piece, more)
     else:
-        points, normals = _on_surface(cover, piece, more)
-    return Placed(points, normals, cover.locate(points, -normals))
+        points, normals, weights = _on_surface(cover, piece, more)
+    return Placed(points, normals, cover.locate(points, -normals), weights=weights)
 
 
 def _on_curve(cover: Located, piece: Piece, more: int) -> Placed:
@@ -89,8 +92,10 @@ def _on_curve(cover: Located, piece: Piece, more: int) -> Placed:
     highest = cover.highest(inside) + more
     counts = highest + 3 if straight else 2 * highest + 4
     s = np.concatenate([a + (b - a) * gauss(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)])
+    weights = [(b - a) * gauss_weights(int(n)) for a, b, n in zip(starts, stops, counts, strict=True)]
     points, normals = piece.chart(s[:, None])
-    return Placed(points, normals, np.repeat(inside, counts))
+    weights = piece.measure * np.concatenate(weights)
+    return Placed(points, normals, np.repeat(inside, counts), weights=weights)
 
 
 def _runs_along_an_axis(piece: Piece) -> bool:
@@ -137,7 +142,7 @@ def _joined(intervals: Float[np.ndarray, "4 n"]) -> Float[np.ndarray, "4 m"]:
     return np.stack([a[first], b[last], at_a[first], at_b[last]])
 
 
-def _on_surface(cover: Located, piece: Piece, more: int) -> tuple[Points, Normals]:
+def _on_surface(cover: Located, piece: Piece, more: int) -> tuple[Points, Normals, Vector]:
     """Gauss points in cells of the parameters that are refined until each meets about one patch."""
     dim = piece.dim
     lower, upper = np.zeros((1, dim)), np.ones((1, dim))
@@ -161,7 +166,14 @@ def _on_surface(cover: Located, piece: Piece, more: int) -> tuple[Points, Normal
     share = size / np.bincount(number, size)[number]
     counts = np.maximum(2, np.ceil((1.5 * highest + 2) * share ** (1 / dim))).astype(int)
     u = [a + tensor_gauss((int(n),) * dim) * (b - a) for a, b, n in zip(lower, upper, counts.tolist(), strict=True)]
-    return piece.filtered(*piece.chart(np.concatenate(u)))
+    weights = [
+        each * np.prod(tensor([gauss_weights(int(n))] * dim), axis=1)
+        for each, n in zip(size, counts.tolist(), strict=True)
+    ]
+    points, normals = piece.chart(np.concatenate(u))
+    kept = np.ones(len(points), dtype=bool) if piece.keep is None else piece.keep(points, normals)
+    share = np.concatenate(weights)[kept]
+    return points[kept], normals[kept], piece.measure * share / share.sum()
 
 
 def seams(cover: Cover, periodic: Sequence[int] = (), more: int = 0) -> list[Seam]:

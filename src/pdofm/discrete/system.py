@@ -55,7 +55,7 @@ class Rows:
     """The rows of some blocks, stacked, filled in as they are computed."""
 
     def __init__(self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool):
-        total = sum(len(block.points) * k for block, k in zip(blocks, counts, strict=True))
+        total = sum(block.equations * k for block, k in zip(blocks, counts, strict=True))
         worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
         self.folding = Folding(columns) if fold and worthwhile else None
         # Fortran order, so that LAPACK factors it in place.
@@ -64,8 +64,8 @@ class Rows:
         self.rows: dict[str, slice] = {}
         start = 0
         for block, k in zip(blocks, counts, strict=True):
-            self.rows[block.term.name] = slice(start, start + len(block.points) * k)
-            start += len(block.points) * k
+            self.rows[block.term.name] = slice(start, start + block.equations * k)
+            start += block.equations * k
 
     def take(
         self, block: Block, here: slice, left: np.ndarray, gradients: Gradients, right: np.ndarray, *, check: bool
@@ -104,7 +104,7 @@ def _check_rows(block: Block, here: slice, norm: Vector, left: Vector, right: Ve
     failed = (norm == 0) & (np.abs(right - left) > 1e-12 * np.maximum(1.0, np.abs(right)))
     if block.term.on is not None and failed.any():
         points = block.points[here]
-        at = points[np.flatnonzero(failed)[0] * len(points) // len(failed)].tolist()
+        at = points[min(np.flatnonzero(failed)[0] * len(points) // len(failed), len(points) - 1)].tolist()
         raise ProblemError(
             f"Condition {name!r} does not depend on the unknown at {failed.sum()} of {len(failed)} rows, for instance "
             f"at {at}, yet asks for a value. Check its part: a Neumann condition needs a normal in space."

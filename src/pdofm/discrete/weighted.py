@@ -58,12 +58,12 @@ class Weighted:
                 np.maximum.at(found, equation.placed.patch, shares.max(axis=1))
         return np.where(found > 0, found, 1.0)
 
-    def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "n k"]:
+    def scales(self, term: LocalTerm, weights: Float[np.ndarray, "P C"]) -> Float[np.ndarray, "e k"]:
         """What makes a residual of a term an error of the unknowns; on an interface of those on the side that it sees
         most of."""
         amplitudes = list(zip(term.amplitudes(self.rates), term.sides(), strict=True))
         each = [np.sum(sizes / weights[patch][:, None], axis=2) for sizes, (patch, _) in amplitudes]
-        sizes = np.max(each, axis=0)
+        sizes = term.averaged(np.max(each, axis=0))
         sizes = np.where(sizes > 0, sizes, 1.0)
         if term.term.on is None or term.is_flux:
             gains = [

@@ -16,6 +16,12 @@ def gauss(count: int) -> Vector:
 
 
 @lru_cache(maxsize=256)
+def gauss_weights(count: int) -> Vector:
+    """The weights that belong to these nodes; their sum is 1."""
+    return np.polynomial.legendre.leggauss(count)[1] / 2
+
+
+@lru_cache(maxsize=256)
 def chebyshev(count: int) -> Vector:
     """The roots of a Chebyshev polynomial, in (0, 1)."""
     return (1 - np.cos((np.arange(count) + 0.5) * np.pi / count)) / 2

@@ -130,14 +130,18 @@ def mesh(domain: Domain, resolution: int | None = None) -> Mesh:
 
 
 def _data(solution: Solution, points: Points, region: str | None = None) -> dict[str, np.ndarray]:
-    """The unknowns and their errors at points, by name; those of a region with its number."""
+    """The unknowns and their errors at points, by name; those of a region with its number. Complex unknowns are two:
+    ``u_re`` and ``u_im``."""
     layout, exact, regions = solution.problem.layout, solution.problem.exact, solution.problem.regions
     offsets: Mapping[str, tuple[int, int]] = layout.offsets or {"u": (0, 1)}
     found = (solution if region is None else solution.side(region))(points).reshape(len(points), -1)
     parts = {name: found[:, start : start + size] for name, (start, size) in offsets.items()}
+    if layout.is_complex:
+        of = {"re": np.real, "im": np.imag}
+        parts = {f"{name}_{end}": part_of(each) for name, each in parts.items() for end, part_of in of.items()}
     data = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()}
     if exact is not None:
-        difference = found - solution.problem.exact_values(points, region)
+        difference = found - layout.gathered(solution.problem.exact_values(points, region))
         for name, (start, size) in offsets.items():
             label = f"error_{name}" if layout.offsets else "error"
             data[label] = np.linalg.norm(difference[:, start : start + size], axis=1)

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from pdofm._types import Vector
+from pdofm._types import Points, Vector
 from pdofm.calculus.terms import Layout
 from pdofm.domain import Domain
 from pdofm.errors import DomainError, SolveError, unknown_name
@@ -253,7 +254,7 @@ def _color_bar(image: Any, label: str, extend: str) -> None:
 def _map_figure(solution: Function, components: list[int], resolution: int | None) -> Any:
     problem = solution.problem
     shown = sections(problem.domain, resolution)
-    found = [solution(section.points).reshape(len(section.points), -1) for section in shown]
+    found = [_values(solution, section.points) for section in shown]
     # With one section, value and error are side by side. With several, the sections are, and the errors come below.
     one, known, head = len(shown) == 1, problem.exact is not None, title(solution)
     if one and shown[0].title:
@@ -292,7 +293,7 @@ def _line_figure(solution: Function, components: list[int], resolution: int | No
     ends = [piece.chart(np.zeros((1, 0)))[0][0, 0] for piece in domain.pieces]
     x = np.union1d(np.linspace(domain.lower[0], domain.upper[0], resolution or LINE_RESOLUTION), ends)
     outside = (domain.level(x[:, None]) <= 0) & ~np.isin(x, ends)
-    found = np.where(outside[:, None], np.nan, solution(x[:, None]).reshape(len(x), -1))
+    found = np.where(outside[:, None], np.nan, _values(solution, x[:, None]))
     figure, axes = new_figure(len(components), 1 + known, panel=(2.9, 2.0), title=title(solution))
     for row, component in zip(axes, components, strict=True):
         name = symbol(problem.component_names[component])
@@ -311,10 +312,17 @@ def _line_figure(solution: Function, components: list[int], resolution: int | No
     return figure
 
 
+def _values(solution: Function, points: Points) -> Float[np.ndarray, "n C"]:
+    """The real components at points; of complex unknowns the real parts, then the imaginary parts."""
+    values = solution(points).reshape(len(points), -1)
+    return np.concatenate([np.real(values), np.imag(values)], axis=1) if np.iscomplexobj(values) else values
+
+
 def _components(layout: Layout, unknown: str | None) -> list[int]:
     """The indices of the components of an unknown, of one component, or of all."""
     choices = {name: [index] for index, name in enumerate(layout.component_names)}
-    choices |= {name: list(range(start, start + size)) for name, (start, size) in layout.offsets.items()}
+    starts = range(0, layout.components, layout.numbers)  # real parts, and imaginary parts if there are any
+    choices |= {n: [s + a + i for s in starts for i in range(size)] for n, (a, size) in layout.offsets.items()}
     if unknown is None:
         return list(range(layout.components))
     if unknown not in choices:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from pdofm.calculus.terms import Term
-from pdofm.domain import Domain, Part
+from pdofm.calculus.terms import Average, Term
+from pdofm.domain import Domain, Part, Regions
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 
@@ -15,6 +15,7 @@ RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
     *("slabs", "animate"),
+    *("integral", "flux"),
 }
 
 CLOSED = 1e-9
@@ -44,6 +45,21 @@ def check_unknowns(unknowns: Mapping[str, int]) -> None:
         )
 
 
+def check_dtype(dtype: Any, regions: Regions | None) -> None:
+    """Raise unless unknowns of this type can be solved for."""
+    try:
+        known = np.dtype(dtype) in (np.float64, np.complex128)
+    except TypeError:
+        known = False
+    if not known:
+        raise ProblemError(f"dtype is {dtype!r}; expected float, or complex for complex unknowns.")
+    if np.dtype(dtype).kind == "c" and regions is not None:
+        raise ProblemError(
+            f"Complex unknowns are not possible with several regions yet; the domain has {list(regions.names)}. State "
+            "real and imaginary parts as two unknowns: unknowns={'re': 1, 'im': 1}."
+        )
+
+
 def check_condition(condition: Any, unknowns: Collection[str]) -> None:
     """Raise unless the object is a condition on unknowns of the problem, with a usable weight and place."""
     if not isinstance(condition, BaseCondition):
@@ -67,11 +83,12 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
 
 def check_place(term: Term, domain: Domain) -> None:
     """Raise unless the term holds inside the domain or on its boundary."""
-    if term.on is None or term.pair is not None:
+    on = term.on.over if isinstance(term.on, Average) else term.on
+    if on is None or isinstance(on, Domain) or term.pair is not None:
         return
-    if isinstance(term.on, Part):
+    if isinstance(on, Part):
         # Just inside, along the normal: a face of a primitive that a combination removed is not on its boundary.
-        points, normals = term.on.sample(PROBES)
+        points, normals = on.sample(PROBES)
         outside = ~domain.contains(points - JUST_INSIDE * domain.size * normals)
     else:
         points = given_points(term, domain)
@@ -100,6 +117,8 @@ def check_start(conditions: Sequence[Term], order: int) -> None:
     if order == 0:
         return
     for term in conditions:
+        if isinstance(term.on, Average):
+            continue
         if not isinstance(term.on, Part) or np.ptp(term.on.sample(8)[0][:, -1]) == 0:
             return
     raise ProblemError(

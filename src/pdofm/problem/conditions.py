@@ -27,7 +27,7 @@ Data = Any
 """A number, a vector, or a function of (x) or (x, t); None where the exact solution provides the values."""
 
 
-Coefficient = float | Callable[..., Any]
+Coefficient = float | complex | Callable[..., Any]
 """A number, or a function of (x) or (x, t)."""
 
 
@@ -65,7 +65,7 @@ def _select(u: Any, unknown: str | None) -> Callable[..., Array]:
 
 
 @dataclass(frozen=True)
-class _Residual:
+class Residual:
     """The value of the user's function ``residual(u, x)``."""
 
     function: Callable[..., Any]
@@ -153,14 +153,14 @@ class BaseCondition(ABC):
                 f"Condition {self.name!r} has no boundary left to hold on, because periodic conditions join all faces. "
                 "Leave it out."
             )
-        needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, _Residual) and takes_normal(lhs.function))
+        needs_normal = isinstance(lhs, _Mixed) or (isinstance(lhs, Residual) and takes_normal(lhs.function))
         if needs_normal and not isinstance(on, Part):
             raise ProblemError(
                 f"Condition {self.name!r} needs a normal, which given points do not have. State it on a part of the "
                 "boundary: domain.part(name) or domain.boundary.where(predicate)."
             )
         layout, unknown = problem.layout, getattr(self, "unknown", None)
-        components = layout.components if unknown is None else layout.offsets[unknown][1]
+        components = layout.numbers if unknown is None else layout.offsets[unknown][1]
         return Term(self.name + suffix, lhs, tabulated(rhs, self.on, self.name, components), on, self.weight)
 
     def __repr__(self) -> str:
@@ -185,7 +185,7 @@ class Condition(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
-        return [self._term(problem, _Residual(self.residual), 0.0)]
+        return [self._term(problem, Residual(self.residual), 0.0)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -238,14 +238,19 @@ class Robin(BaseCondition):
 
     def __post_init__(self):
         for c in (self.alpha, self.beta):
-            if not (callable(c) or (isinstance(c, int | float | np.number) and np.isfinite(c))):
+            if not (callable(c) or (isinstance(c, int | float | complex | np.number) and np.isfinite(c))):
                 raise ProblemError(
                     f"Condition {self.name!r}: alpha and beta must be numbers or functions of the point; got "
                     f"{shown(self.alpha)}, {shown(self.beta)}."
                 )
 
     def terms(self, problem: Context) -> list[Term]:
-        alpha, beta = (c if callable(c) else float(c) for c in (self.alpha, self.beta))
+        if not problem.layout.is_complex and any(map(np.iscomplexobj, (self.alpha, self.beta))):
+            raise ProblemError(
+                f"Condition {self.name!r} has complex coefficients, but the unknowns are real. Give dtype=complex."
+            )
+        # Numbers as floats, so that equal conditions share compiled functions.
+        alpha, beta = (c if callable(c) else 1.0 * c for c in (self.alpha, self.beta))
         return [self._term(problem, _Mixed(alpha, beta, self.unknown), self.value)]
 
 
@@ -290,7 +295,7 @@ class Periodic(BaseCondition):
             raise ProblemError(
                 f"Condition {self.name!r}: derivatives must be an integer of at least 0; got {self.derivatives!r}."
             )
-        return (self.derivatives,) * problem.layout.components
+        return (self.derivatives,) * problem.layout.numbers
 
     def _check_faces(self, domain: Domain, period: float) -> None:
         """Raise unless each of the two faces, shifted by the period, lies on the other one."""

@@ -64,7 +64,9 @@ class Given:
         return None if callable(self.value) else self.value
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
-        return joined(call(self.value, args, normal) if callable(self.value) else jnp.array(self.value))
+        if not callable(self.value):
+            return jnp.array(self.value)
+        return layout.realified(joined(call(self.value, args, normal)))
 
 
 RightSide = Manufactured | Given

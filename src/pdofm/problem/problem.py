@@ -14,7 +14,7 @@ from jaxtyping import Int
 from pdofm.calculus.jumps import Jump, hidden_jump
 from pdofm.calculus.steep import Transition, transitions
 from pdofm.calculus.symbol import Symbol, symbol_of
-from pdofm.calculus.terms import Fields, Layout, Term, distinct, joined
+from pdofm.calculus.terms import Fields, Layout, Realified, Term, distinct, in_layout, joined
 from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.problem import checks, replacing
@@ -25,7 +25,7 @@ from pdofm.problem.trial import Trial
 
 
 @dataclass(frozen=True)
-class _Operator:
+class Operator:
     """The left side of the equation."""
 
     function: Callable[..., Any]
@@ -64,6 +64,7 @@ class Problem:
             boundary data that are omitted are computed from it.
         frozen_operator: for `Picard`, the operator with the last iterate w as an argument,
             ``frozen_operator(u, w, x)``: linear in u, and equal to ``operator(u, x)`` for w = u.
+        dtype: `complex` for unknowns, sources and conditions with complex values; real by default.
         name: what messages and reports call the problem.
     """
 
@@ -75,6 +76,7 @@ class Problem:
     exact: Any = None
     frozen_operator: Callable[..., Any] | None = None
     name: str = "problem"
+    dtype: Any = float
 
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
@@ -89,6 +91,7 @@ class Problem:
                 )
         if self.unknowns is not None:
             checks.check_unknowns(self.unknowns)
+        checks.check_dtype(self.dtype, self.regions)
         if not self.stated:
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
@@ -141,7 +144,7 @@ class Problem:
     def layout(self) -> Layout:
         """How the values of the unknowns and the coordinates of a point are stored."""
         unknowns = None if self.unknowns is None else tuple((name, int(size)) for name, size in self.unknowns.items())
-        return Layout(unknowns, isinstance(self.domain, SpaceTime))
+        return Layout(unknowns, isinstance(self.domain, SpaceTime), is_complex=np.dtype(self.dtype).kind == "c")
 
     @property
     def component_names(self) -> list[str]:
@@ -154,7 +157,7 @@ class Problem:
         """The equation and the conditions as terms of the least-squares problem, with distinct names."""
         terms, regions, context = list(self.equations), self.regions, self.context
         for condition in self.stated:
-            stated = condition.terms(context)
+            stated = [in_layout(term, self.layout) for term in condition.terms(context)]
             terms += stated if regions is None else [t for each in stated for t in split(each, condition, regions)]
         return tuple(distinct(terms))
 
@@ -177,17 +180,12 @@ class Problem:
     @cached_property
     def equations(self) -> tuple[Term, ...]:
         """The equation, or those of the regions, as terms: the first ones of `terms`."""
-        return tuple(
-            Term(
-                "equation" if name is None else f"equation {name}",
-                _Operator(self._of(self.operator, name, "The operator")),
-                self._of(self.source, name, "The source"),
-                None,
-                1.0,
-                region=name,
-            )
-            for name in self.region_names
-        )
+        return tuple(in_layout(self._equation(name), self.layout) for name in self.region_names)
+
+    def _equation(self, region: str | None) -> Term:
+        name = "equation" if region is None else f"equation {region}"
+        operator = Operator(self._of(self.operator, region, "The operator"))
+        return Term(name, operator, self._of(self.source, region, "The source"), None, 1.0, region=region)
 
     def domain_of(self, term: Term) -> Domain:
         """The domain, or the region that a term belongs to."""
@@ -219,7 +217,7 @@ class Problem:
         # The source still comes from the original operator: the two agree only at w = u.
         equation, *conditions = self.terms
         equation = dataclasses.replace(equation, lhs=_FrozenOperator(operator))
-        return (equation, *conditions)
+        return (in_layout(equation, self.layout), *conditions)
 
     @cached_property
     def exact_fields(self) -> Any:
@@ -233,10 +231,11 @@ class Problem:
 
     def exact_values(self, points: np.ndarray, region: str | None = None) -> np.ndarray:
         """All components of the exact solution at points (n, d), shape (n, C), as a region sees it; by default the one
-        that a point lies in."""
+        that a point lies in. Complex ones are given by their real parts, then their imaginary parts."""
         if self.exact is None:
             raise ProblemError("The problem has no exact solution: give Problem(exact=…), or use error_estimate.")
         points = np.asarray(points, dtype=np.float64)
+        value = Realified(Value(None), self.layout) if self.layout.is_complex else Value(None)
         normals = np.zeros((len(points), self.domain.dim - self.layout.has_time))
         found = np.empty((len(points), self.layout.components))
         which = np.zeros(len(points), dtype=int)
@@ -244,7 +243,7 @@ class Problem:
             which = self.regions.which(points) if region is None else which + self.regions.names.index(region)
         for i in np.unique(which).tolist():
             # Evaluated like a Dirichlet value, whose compiled function is usually available already.
-            values = Manufactured(Value(None), self._exact_key(self.region_names[i]))
+            values = Manufactured(value, self._exact_key(self.region_names[i]))
             found[which == i] = values_at(values, self.layout, points[which == i], normals[which == i])
         return found
 
@@ -268,16 +267,24 @@ class Problem:
         if callable(value):
             return Given(value)
         parts = value if isinstance(value, tuple | list) else (value,)
+        is_complex = self.layout.is_complex
+        dtype = np.complex128 if is_complex else np.float64
         try:
-            numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in parts])
+            numbers = np.concatenate([np.ravel(np.asarray(part, dtype=dtype)) for part in parts])
         except (TypeError, ValueError) as error:
-            raise ProblemError(f"{term.name!r} has the data {value!r}; expected numbers or a function.") from error
-        return Given(tuple(numbers.tolist()))
+            hint = ". For complex data give Problem(…, dtype=complex)" if np.iscomplexobj(value) else ""
+            raise ProblemError(
+                f"{term.name!r} has the data {value!r}; expected numbers or a function{hint}."
+            ) from error
+        if is_complex and (numbers.size > 1 or numbers[0] != 0):  # one zero may stand for all entries
+            numbers = np.concatenate([numbers.real, numbers.imag])
+        return Given(tuple(numbers.real.tolist()))
 
     def orders(self, axis: int | None) -> tuple[int, ...]:
-        """The differential order of the operator in each component, along an axis of space, or in time (None)."""
-        column = self.domain.dim - 1 if axis is None else axis
-        return tuple(self._all_orders[:, column].tolist())
+        """The differential order of the operator in each unknown number, along an axis of space, or in time (None)."""
+        column, numbers = self.domain.dim - 1 if axis is None else axis, self.layout.numbers
+        # Of a complex unknown the real and the imaginary part count as one.
+        return tuple(self._all_orders[:, column].reshape(-1, numbers).max(axis=0).tolist())
 
     @cached_property
     def hidden_jump(self) -> Jump | None:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pdofm.calculus.terms import LeftSide, Term
+from pdofm.calculus.terms import Average, LeftSide, Realified, Term
 from pdofm.domain import Part
+from pdofm.domain.quadrature import over_part, quadrature_of
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import BaseCondition
 from pdofm.problem.data import at_points
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 PROBES = 8
 """Points at which the old exact solution is tried in a new equation or condition."""
+
+MEAN_NODES = 24
+"""Nodes along each side for a mean of the old exact solution."""
 
 AGREES = 1e-6
 """The exact solution still solves a changed term if its residual there is below this, relative to the two sides: far
@@ -38,7 +42,12 @@ def still_exact(problem: "Problem", changed: set[str]) -> bool:
 
 
 def _holds(problem: "Problem", term: Term) -> bool:
-    if term.on is None:
+    weights = None
+    if isinstance(term.on, Average):
+        over = term.on.over
+        rule = over_part(over, MEAN_NODES) if isinstance(over, Part) else quadrature_of(over).whole(MEAN_NODES)
+        points, normals, weights = rule.points, rule.normals, rule.weights / rule.weights.sum()
+    elif term.on is None:
         points = problem.domain.sample(PROBES)
         normals = np.zeros_like(points)
     elif isinstance(term.on, Part):
@@ -51,6 +60,8 @@ def _holds(problem: "Problem", term: Term) -> bool:
         np.asarray(at_points(side, problem.layout, jnp.asarray(points), jnp.asarray(normals)))
         for side in (problem.manufactured(term), problem.right_side(term))
     )
+    if weights is not None:
+        left, right = weights @ left, right[:1]
     size = max(float(np.abs(left).max()), float(np.abs(right).max()))
     return bool(np.abs(left - right).max() <= AGREES * max(size, 1e-30))
 
@@ -59,7 +70,8 @@ def with_own_data(problem: "Problem", before: "Problem", changed: set[str]) -> d
     """The fields by which a problem states itself what it took from the exact solution, which is dropped. An omitted
     source is that of the problem `before`, unless the operator is new."""
     operator = problem.terms[0] if "operator" in changed else before.terms[0]
-    source = _FromExact(operator.lhs, problem.exact_fields) if problem.source is None else problem.source
+    lhs = operator.lhs.lhs if isinstance(operator.lhs, Realified) else operator.lhs
+    source = _FromExact(lhs, problem.exact_fields) if problem.source is None else problem.source
     conditions = [_own(problem, condition) for condition in problem.stated]
     return {"source": source, "conditions": conditions, "exact": None}
 

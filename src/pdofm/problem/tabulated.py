@@ -38,7 +38,7 @@ def tabulated(value: Any, on: Where, name: str, components: int) -> Any:
         return value
     if on is None or isinstance(on, Part):
         return value
-    values = np.asarray(value, dtype=np.float64)
+    values = np.asarray(value, dtype=np.complex128 if np.iscomplexobj(value) else np.float64)
     points = np.asarray(on, dtype=np.float64)
     if values.ndim == 1 and components > 1:
         return value  # one constant for each component

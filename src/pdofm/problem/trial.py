@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from pdofm.calculus.terms import Layout, Term, joined
+from pdofm.calculus.terms import Layout, Term, check_real, joined
 from pdofm.domain import Domain
 from pdofm.errors import PdofmError, ProblemError
 from pdofm.problem.conditions import takes_normal
@@ -38,10 +38,13 @@ class Trial:
             )
             raise ProblemError(f"exact must be {expected}; got {given or type(exact).__name__}.")
         point = jax.ShapeDtypeStruct((self.domain.dim,), jnp.float64)
-        found = jax.eval_shape(lambda z: joined(fields(*self.layout.arguments(z))), point).shape[0]
-        if found != self.layout.components:
+        value = jax.eval_shape(lambda z: joined(fields(*self.layout.arguments(z))), point)
+        found = value.shape[0]
+        if not self.layout.is_complex:
+            check_real(value)
+        if found != self.layout.numbers:
             raise ProblemError(
-                f"exact has {found} values at a point; expected {self.layout.components}, one per component of the "
+                f"exact has {found} values at a point; expected {self.layout.numbers}, one per component of the "
                 "unknowns."
             )
 
@@ -57,7 +60,7 @@ class Trial:
         function = f"operator{where}" if is_equation else f"condition {term.name!r}"
         rows = self._size(left, function, "u, ")
         self._check_indices(function, getattr(term.lhs, "function", None), with_unknown=True)
-        if is_equation and self.layout.unknowns is None and rows != 1:
+        if is_equation and self.layout.unknowns is None and rows != self.layout.components:
             raise ProblemError(
                 f"The operator returned {rows} values at a point; expected a scalar for one unknown. "
                 "Index the vector, or name the unknowns of a system with unknowns={'v': 2, …}."
@@ -93,7 +96,9 @@ class Trial:
         dim, has_time = self.domain.dim, self.layout.has_time
         point, space = (jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, dim - has_time))
         try:
-            return jax.eval_shape(function, point, space).shape[0]
+            value = jax.eval_shape(function, point, space)
+            check_real(value)
+            return value.shape[0]
         except PdofmError:
             raise
         except (TypeError, ValueError, AttributeError, IndexError) as error:

@@ -195,7 +195,7 @@ def _judged(
         residuals[term.name] = _rms(at_fitted), _rms(residual)
         errors = np.abs(residual * local.scales(found, weights)).max(axis=1, initial=0.0)
         for patch, _ in found.sides():
-            np.maximum.at(seen, patch, errors / size)
+            np.maximum.at(seen, patch, np.broadcast_to(errors / size, patch.shape))
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)

@@ -69,6 +69,7 @@ def content(solution: Solution) -> bytes:
     about = {
         "name": solution.problem.name,
         "unknowns": None if layout.unknowns is None else [list(each) for each in layout.unknowns],
+        "is_complex": layout.is_complex,
         "domain": describe(solution.problem.domain),
         "column_major": bool(coefficients.flags.f_contiguous and not coefficients.flags.c_contiguous),
         "error_estimate": solution.error_estimate,
@@ -97,7 +98,9 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
         features = features_io.decode(json.loads(header["features"]), arrays)
         domain = restored(about["domain"])
         unknowns = None if about["unknowns"] is None else {str(name): int(size) for name, size in about["unknowns"]}
-        problem = _Kept(domain, _no_equation, unknowns=unknowns, name=str(about["name"]))
+        # Files of the first versions have real unknowns only.
+        dtype = complex if about.get("is_complex", False) else float
+        problem = _Kept(domain, _no_equation, unknowns=unknowns, name=str(about["name"]), dtype=dtype)
         expected = (features.size, problem.layout.components)
         if not isinstance(features, Features) or features.dim != domain.dim or coefficients.shape != expected:
             raise ValueError(f"coefficients of shape {coefficients.shape} do not fit the features")

@@ -95,7 +95,7 @@ def _by_name(problem: Problem, own: Mapping[str, Block], boundary: Any) -> dict[
 def _read(problem: Problem, block: Block, value: Any) -> "_Listed | _Tabulated":
     """The data of a term, checked."""
     rows, what = entries(problem.layout, block), data_name(block.term)
-    n = len(block.points)
+    n = block.equations
     shape = f"(n, k) = ({n}, k)" if rows == 1 else f"(n, e, k) = ({n}, {rows}, k)"
     if isinstance(value, list | tuple):
         return _read_list(problem, block, value, rows, shape)
@@ -105,6 +105,12 @@ def _read(problem: Problem, block: Block, value: Any) -> "_Listed | _Tabulated":
             f"shape {shape} or one number."
         )
     array = np.asarray(value)
+    if problem.layout.is_complex:
+        array = (
+            np.stack([np.real(array), np.imag(array)], axis=1)
+            if array.ndim == 2
+            else np.concatenate([np.real(array), np.imag(array)], axis=1)
+        )
     if array.dtype.kind not in "fiu":
         raise ProblemError(f"The array for the {what} has the type {array.dtype}; expected real numbers.")
     if array.ndim == 2 and rows == 1:
@@ -119,7 +125,7 @@ def _read(problem: Problem, block: Block, value: Any) -> "_Listed | _Tabulated":
 
 def _read_list(problem: Problem, block: Block, value: Sequence[Any], rows: int, shape: str) -> "_Listed":
     """A list of functions or numbers, checked; `shape` is that of an array with the same data."""
-    n = len(block.points)
+    n = block.equations
     if not value:
         raise ProblemError(f"The list for the {data_name(block.term)} is empty; expected at least one function.")
     terms = [replace(block.term, rhs=one) for one in value]
@@ -151,7 +157,7 @@ class _Listed:
         for column, j in enumerate(range(which.start, which.stop)):
             here = replace(block, right_side=self.problem.right_side(self.terms[j]))
             values = right_values(self.problem.layout, here, self.rows, what=_numbered(block, j), compiled=False)
-            out[:, column] = values.reshape(-1)
+            out[:, column] = block.averaged(values).reshape(-1)
 
     def check(self, block: Block, which: slice) -> None:
         """Nothing: functions are checked where they are evaluated."""

@@ -16,15 +16,17 @@ from jaxtyping import Bool, Float
 
 from pdofm._types import Coefficients
 from pdofm.calculus.jets import unit
+from pdofm.calculus.operators import normal_derivative
 from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
+from pdofm.domain import Part
 from pdofm.errors import ProblemError
 from pdofm.features import Features
 from pdofm.features.regions import RegionPolynomials
-from pdofm.metrics import max_error
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
 from pdofm.solving.arithmetic import Arithmetic
+from pdofm.solving.integral import Integral, integrate
 from pdofm.solving.stats import Attempt, Errors, Stats
 from pdofm.solving.verdict import Verdict
 
@@ -47,7 +49,7 @@ class Expansion(Arithmetic, ABC):
         if any(isinstance(each, Tracer) for each in points):
             return self._traced(points)
         z, single = points_of(self.problem, points)
-        values = evaluate(self.features, self.coefficients, z)
+        values = self.problem.layout.gathered(evaluate(self.features, self.coefficients, z))
         if self.problem.layout.unknowns is None:
             values = values[:, 0]
         return values[0] if single else values
@@ -65,7 +67,7 @@ class Expansion(Arithmetic, ABC):
                 f"A solution in the function of a problem is called at one point, as {expected} with {dim} coordinates "
                 f"in all, or under jax.jit at points of shape (n, {dim}); got shapes {[each.shape for each in args]}."
             )
-        values = self.features.combine(z, jnp.asarray(self.coefficients))
+        values = layout.gathered(self.features.combine(z, jnp.asarray(self.coefficients)))
         return values[0] if layout.unknowns is None else values
 
     def __getattr__(self, name: str) -> Any:
@@ -101,10 +103,28 @@ class Expansion(Arithmetic, ABC):
     def _derivatives(self, points: tuple[Any, ...], axes: Iterable[int]) -> np.ndarray:
         """The first derivatives along axes, which come last."""
         z, single = points_of(self.problem, points)
-        which = [unit(self.problem.domain.dim, axis) for axis in axes]
-        found = np.moveaxis(derivatives(self.features, self.coefficients, z, which), 0, -1)
-        values = found[:, 0] if self.problem.layout.unknowns is None else found
+        layout, which = self.problem.layout, [unit(self.problem.domain.dim, axis) for axis in axes]
+        found = layout.gathered(derivatives(self.features, self.coefficients, z, which))
+        values = np.moveaxis(found[..., 0] if layout.unknowns is None else found, 0, -1)
         return values[0] if single else values
+
+    def integral(self, of: Any = None, on: Any = None) -> Integral:
+        """The integral over the domain, or over a part of its boundary, as a number with an `error_estimate`.
+
+        Args:
+            of: what is integrated, a function ``of(u, x)``, or ``of(u, x, t)``, or on a part also ``of(u, x, normal)``;
+                by default u, and in a system the vector of all components.
+            on: a part of the boundary, or ``domain.at(t)`` in space-time; the whole domain if omitted.
+        """
+        error = getattr(self, "error_estimate", 0.0)
+        return integrate(self.problem, self.features, self.coefficients, of, on, error)
+
+    def flux(self, on: Part) -> Integral:
+        """The integral of the normal derivative ∂u/∂n over a part of the boundary, with n the outward normal.
+
+        Its `error_estimate` takes ∂u/∂n to be as accurate, relatively, as u; near a boundary it may be less so.
+        """
+        return self.integral(of=lambda u, *point, normal: normal_derivative(u, normal)(*point), on=on)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +187,15 @@ class Solution(Expansion):
         problem, regions = self.problem, self.problem.regions
         count = TEST_POINTS.get(problem.domain.dim, 4096)
         z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
-        truth, found = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
-        errors = _errors(found, truth, problem.component_names)
+        pair = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
+        truth, found = (problem.layout.gathered(each) for each in pair)
+        names = problem.layout.names
+        errors = _errors(found, truth, names)
         if regions is None:
             return errors
         which = regions.which(z)
         inside = {name: which == i for i, name in enumerate(regions.names) if np.any(which == i)}
-        each = {name: _errors(found[at], truth[at], problem.component_names) for name, at in inside.items()}
+        each = {name: _errors(found[at], truth[at], names) for name, at in inside.items()}
         return replace(errors, regions=each)
 
     def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
@@ -258,7 +280,8 @@ class Solutions:
 
     def __call__(self, *points: Any) -> np.ndarray:
         z, single = points_of(self.problem, points)
-        values = np.moveaxis(evaluate_all(self.features, np.moveaxis(self.coefficients, 2, 0), z), 0, 2)
+        found = evaluate_all(self.features, np.moveaxis(self.coefficients, 2, 0), z)
+        values = np.moveaxis(self.problem.layout.gathered(found), 0, 2)
         values = values[:, 0] if self.problem.layout.unknowns is None else values
         return values[0] if single else values
 
@@ -281,8 +304,9 @@ class Solutions:
 
 
 def _errors(found: np.ndarray, truth: np.ndarray, names: list[str]) -> Errors:
-    relative = relative_sizes(found - truth, truth, vanishing=0.0)
-    each = {name: Errors(float(relative[i]), max_error(found[:, i], truth[:, i])) for i, name in enumerate(names)}
+    gaps = np.abs(found - truth)
+    relative, largest = relative_sizes(gaps, np.abs(truth), vanishing=0.0), np.max(gaps, axis=0)
+    each = {name: Errors(float(relative[i]), float(largest[i])) for i, name in enumerate(names)}
     return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -21,12 +22,13 @@ def start_values(initial: Any, layout: Layout, points: Points) -> Float[np.ndarr
             )
         initial = Fields({name: initial[name] for name in layout.offsets})
     if not callable(initial):
-        return np.full((len(points), layout.components), float(initial))
-    values = np.asarray(jax.vmap(lambda z: joined(initial(*layout.arguments(z))))(points))
+        number = np.full(layout.numbers, initial, dtype=np.complex128 if layout.is_complex else np.float64)
+        return np.tile(np.asarray(layout.realified(jnp.asarray(number))), (len(points), 1))
+    values = np.asarray(jax.vmap(lambda z: layout.realified(joined(initial(*layout.arguments(z)))))(points))
     if values.shape[1] != layout.components:
         raise SolveError(
-            f"initial has {values.shape[1]} values at a point; expected {layout.components}, one for each of "
-            f"{', '.join(layout.component_names)}."
+            f"initial has {values.shape[1] // (1 + layout.is_complex)} values at a point; expected {layout.numbers}, "
+            f"one for each of {', '.join(layout.names)}."
         )
     if not np.isfinite(values).all():
         raise SolveError("initial is not finite at some collocation points. Check the function there.")

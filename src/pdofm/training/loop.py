@@ -80,6 +80,8 @@ def draw(problem: Problem, interior: int, boundary: int, count: int, seed: int, 
     rng = np.random.default_rng(seed)
     samples = {}
     for block in collocate(problem, count * interior, max(count * boundary, 1), sampling="random", key=seed):
+        if block.weights is not None:  # of a mean: one equation for all points, which training leaves to the solve
+            continue
         right = right_values(problem.layout, block, entries(problem.layout, block))
         arrays = (block.points, block.normals, right)
         isolated = not isinstance(block.term.on, Part | None) or (

@@ -1,0 +1,53 @@
+"""Eigenvalues and eigenfunctions of two spaces, compared, and eigenfunctions of norm one."""
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from pdofm.discrete.evaluate import evaluate_all
+from pdofm.domain.quadrature import quadrature_of
+from pdofm.questions.krylov import Ritz
+from pdofm.questions.pencil import Pencil
+
+NEARLY_ZERO = 1e-3
+"""Errors of eigenvalues below this fraction of the largest are measured against that fraction."""
+
+NORM_NODES = {1: 100, 2: 40, 3: 16}
+"""Nodes of quadrature along the longest side for the norm of eigenfunctions, by dimension."""
+
+
+def norm(values: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.sum(np.abs(values) ** 2, axis=(0, 1)))
+
+
+def differences(before: Ritz, after: Ritz) -> np.ndarray:
+    """The relative differences of the eigenvalues of two spaces, each compared with its counterpart."""
+    gaps = np.abs(after.values[:, None] - before.values[None])
+    rows, columns = linear_sum_assignment(gaps)
+    sizes = np.abs(after.values)
+    found = np.empty(len(after.values))
+    found[rows] = gaps[rows, columns]
+    return found / np.maximum(sizes, NEARLY_ZERO * sizes.max())
+
+
+def values_at(pencil: Pencil, functions: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Functions at points, a column for each."""
+    layout = pencil.problem.layout
+    parts = (functions,) if layout.is_complex else (np.real(functions), np.imag(functions))
+    found = [
+        layout.gathered(evaluate_all(pencil.features, np.moveaxis(pencil.real(part), 2, 0), points)) for part in parts
+    ]
+    values = found[0] if layout.is_complex else found[0] + 1j * found[1]
+    return values.reshape(len(values), -1).T
+
+
+def normalised(pencil: Pencil, functions: np.ndarray) -> np.ndarray:
+    """Functions of norm 1 in L2, real and positive where they are largest."""
+    domain = pencil.problem.domain
+    rule = quadrature_of(domain).whole(NORM_NODES.get(domain.dim, 8))
+    values = values_at(pencil, functions, rule.points)
+    weights = np.tile(rule.weights[:, None], (1, len(values) // len(rule.weights))).reshape(-1)
+    norms = np.sqrt(weights @ np.abs(values) ** 2)
+    largest = values[np.argmax(np.abs(values), axis=0), np.arange(values.shape[1])]
+    phases = largest / np.abs(largest)
+    phases = phases if pencil.is_complex else phases.real
+    return functions / (norms * phases)

@@ -1,0 +1,320 @@
+"""eigs(): the eigenvalues of an operator with its homogeneous conditions, nearest to a number."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pdofm._types import Key
+from pdofm.adaptive.schedule import GROWTH
+from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Term, in_layout
+from pdofm.discrete.assemble import left_values
+from pdofm.discrete.collocate import Block
+from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
+from pdofm.numerics.sampling import generator
+from pdofm.problem.problem import Operator, Problem
+from pdofm.questions.checks import checked
+from pdofm.questions.compare import NEARLY_ZERO, differences, norm, normalised, values_at
+from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
+from pdofm.questions.modes import Mode, Modes
+from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
+from pdofm.questions.spaces import Space, families
+from pdofm.solving.stats import Attempt, Stats
+from pdofm.solving.verdict import ROUNDING, Evidence, judge
+
+SPARE = 2
+"""Eigenvalues that are computed beyond those that are wanted: some may turn out to be spurious, or farther away."""
+
+OFFSET = 0.01
+"""The distance of the first shift from the given number, in units of the operator on the longest wave in the domain.
+The given number may be an eigenvalue, such as 0 with Neumann conditions."""
+
+SPURIOUS = 0.05
+"""An eigenfunction that violates the equation by more than this at points that were not fitted, relative to the size of
+its terms, is not one."""
+
+RESOLVED = 1e-3
+"""Eigenvalues of two spaces that agree to this, relatively, are worth refining."""
+
+ACCIDENT = 0.1
+"""The smallest estimate of an eigenvalue, relative to the largest of all."""
+
+UNRESOLVED = {1: 400, 2: 350, 3: 1000}
+"""A family whose spaces have found too few eigenfunctions up to this size, by dimension, is given up."""
+
+MAX_FEATURES = 2000
+"""Features of a space with one dense matrix, at most."""
+
+HELD_OUT, COMPARED = 400, 600
+"""Points at which eigenfunctions are checked, and at which those of two spaces are compared."""
+
+
+def eigs(
+    problem: Problem,
+    k: int = 6,
+    *,
+    near: Any = 0.0,
+    tol: float = 1e-10,
+    mass: Callable[..., Any] | None = None,
+    key: Key = 0,
+    max_seconds: float = 120.0,
+    max_features: int = MAX_FEATURES,
+) -> Modes:
+    """The k eigenvalues nearest to a number, with their eigenfunctions.
+
+    An eigenvalue λ and an eigenfunction u satisfy ``operator(u, x) = λ mass(u, x)`` and the conditions of the problem,
+    which must be homogeneous. Spaces are tried in turn until two of them agree to the tolerance.
+
+    Args:
+        problem: a linear problem without a source, and with conditions whose values are zero.
+        k: how many eigenvalues; multiple ones are counted as often as they occur.
+        near: a number, complex or not: the eigenvalues nearest to it are found. 0 gives the smallest ones.
+        tol: the relative error of the eigenvalues that is required.
+        mass: the right side, a function ``mass(u, x)`` with as many values as the operator; u itself by default.
+        key: seed of points.
+        max_seconds: after this time no new space is tried.
+        max_features: the most features of a space with one dense matrix.
+    """
+    mass = checked(problem, k, near, tol, mass)
+    if (np.imag(near) != 0) and not problem.layout.is_complex:
+        problem = problem.replace(dtype=complex)
+    search = _Search(problem, mass, k, complex(near), tol, int(generator(key).integers(2**31)))
+    search.run(time.perf_counter() + max_seconds, max_features)
+    found = search.modes()
+    if not found.converged:
+        message = f"The eigenvalues of {problem.name!r} have not converged: {found.reason}."
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Attempt:
+    """The eigenvalues that were found in a space."""
+
+    space: Space
+    shifted: Shifted
+    shift: Any
+    ritz: Ritz
+    seed: int
+
+    @property
+    def pencil(self) -> Pencil:
+        return self.shifted.pencil
+
+    @cached_property
+    def refined(self) -> Ritz:
+        """The eigenvalues with fewer rounding errors."""
+        # Coefficients of dependent features are large, and so are rounding errors of what is computed from them.
+        if isinstance(self.shifted, DenseShifted) and self.shifted.has_full_rank:
+            return two_sided(self.shifted, self.shift, self.ritz, self.seed)
+        return second_shift(self.pencil, self.ritz)
+
+
+class _Search:
+    """The state of a search for eigenvalues."""
+
+    def __init__(self, problem: Problem, mass: Callable[..., Any], k: int, near: Any, tol: float, seed: int):
+        self.mass, self.k, self.near, self.tol, self.seed = mass, k, near, tol, seed
+        self.attempts: list[Attempt] = []
+        self.best: tuple[Ritz, _Attempt, np.ndarray, np.ndarray] | None = None
+        self._state(problem)
+
+    def _state(self, problem: Problem) -> None:
+        """Take a problem, whose mass must have as many values as its operator."""
+        self.problem = problem
+        self.mass_term = in_layout(Term("mass", Operator(self.mass), 0.0, None, 1.0), problem.layout)
+        dim, layout = problem.domain.dim, problem.layout
+        symbols = [
+            symbol_of(lhs, layout, dim, dim - layout.has_time) for lhs in (problem.terms[0].lhs, self.mass_term.lhs)
+        ]
+        if symbols[0].entries != symbols[1].entries:
+            per = 2 if layout.is_complex else 1
+            raise ProblemError(
+                f"The mass has {symbols[1].entries // per} values at a point; expected {symbols[0].entries // per}, as "
+                "many as the operator has. Give mass=lambda u, x: …, for a system a tuple or a vector."
+            )
+        if not symbols[1].is_affine:
+            raise NonlinearError("The mass of an eigenvalue problem must be linear in the unknown.")
+        points = problem.domain.sample(32)
+        amplitudes = []
+        for symbol in symbols:
+            found = symbol.coefficients(points)
+            powers = np.sum(np.array(found.indices).reshape(-1, dim), axis=1)
+            sizes = np.abs(found.coefficients).max(axis=(1, 3)).mean(axis=0)
+            amplitudes.append(float(np.sum(sizes * (np.pi / problem.domain.size) ** powers)))
+        self.order = max(symbols[0].order - symbols[1].order, 1)
+        self.scale = amplitudes[0] / amplitudes[1]
+
+    @property
+    def shift(self) -> Any:
+        """The first shift: beside the given number."""
+        shift = self.near - OFFSET * self.scale
+        return shift if self.problem.layout.is_complex else shift.real
+
+    def run(self, deadline: float, max_features: int) -> None:
+        """Try one space after the other until two agree."""
+        every = families(self.problem, max_features, self._source_problem, self._wave_number)
+        for number, family in enumerate(every):
+            before: _Attempt | None = None
+            estimates: list[float] = []
+            for space in family():
+                start = time.perf_counter()
+                attempt = self._attempt(space)
+                estimate = np.inf if before is None or attempt is None else self._compare(before, attempt)
+                seconds, size = time.perf_counter() - start, space.features.size
+                self.attempts.append(Attempt(space.name, "", size, 0, seconds, estimate, estimate))
+                if estimate <= self.tol or time.perf_counter() > deadline:
+                    return
+                if before is not None:
+                    estimates.append(estimate)
+                before = attempt if attempt is not None else before
+                if number + 1 < len(every) and not self._promising(estimates, size, max_features):
+                    break
+
+    def _promising(self, estimates: list[float], size: int, largest: int) -> bool:
+        """Whether larger spaces of a family may reach the tolerance: if its error falls geometrically with the degree,
+        which is the best that can be hoped for."""
+        if len(estimates) < 2:
+            return True
+        if not np.isfinite(estimates[-1]):
+            return size < UNRESOLVED[min(self.problem.domain.dim, 3)]
+        if not np.isfinite(estimates[-2]):
+            return True
+        faster = GROWTH ** (1 / self.problem.domain.dim)
+        log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-2])
+        next_size = size * GROWTH
+        while next_size <= 1.2 * largest:
+            next_size, fall = next_size * GROWTH, fall * faster
+            log += fall
+        return bool(fall < 0 and log <= np.log(self.tol))
+
+    def _attempt(self, space: Space) -> _Attempt | None:
+        """The eigenvalues in a space; a real problem whose eigenvalues are not real becomes complex."""
+        try:
+            pencil = pencil_of(self.problem, self.mass_term, space.features, space.sampling, self.seed)
+            shifted = pencil.factor(self.shift)
+            found = nearest(shifted, self.shift, self.k + SPARE, self.seed)
+            if not self.problem.layout.is_complex and not is_real(found.values):
+                self._state(self.problem.replace(dtype=complex))
+                return self._attempt(space)
+        except PdofmError:
+            if self.best is None and len(self.attempts) > 2:
+                raise
+            return None
+        return _Attempt(space, shifted, self.shift, self._genuine(pencil, found), self.seed)
+
+    def _genuine(self, pencil: Pencil, found: Ritz) -> Ritz:
+        """Those eigenvalues whose functions satisfy the equation at points that were not fitted, nearest first."""
+        points = self.problem.domain.sample(HELD_OUT, "random", key=self.seed + 1)
+        normals = np.zeros((len(points), self.problem.domain.dim - self.problem.layout.has_time))
+        coefficients, layout, sizes = found.functions, self.problem.layout, []
+        for term in (self.problem.terms[0], self.mass_term):
+            block = Block(term, self.problem.right_side(term), points, normals)
+            sides = []
+            for j in range(len(found.values)):
+                c = coefficients[:, :, [j]]
+                parts = (c,) if layout.is_complex else (np.real(c), np.imag(c))
+                of_parts = [left_values(layout, pencil.features, block, pencil.real(part)[:, :, 0]) for part in parts]
+                if layout.is_complex:
+                    sides.append(pencil.joined(of_parts[0][:, :, None])[:, :, 0])
+                else:
+                    sides.append(of_parts[0] + 1j * of_parts[1])
+            sizes.append(np.stack(sides, axis=2))
+        left, right = sizes[0], sizes[1] * found.values
+        # An eigenvalue of zero has no terms of its own size.
+        size = norm(left) + norm(right) + NEARLY_ZERO * self.scale * norm(sizes[1])
+        violation = norm(left - right) / np.maximum(size, 1e-300)
+        kept = np.flatnonzero(violation <= SPURIOUS)
+        kept = kept[np.argsort(np.abs(found.values[kept] - self.near), kind="stable")][: self.k]
+        return found.chosen(kept)
+
+    def _compare(self, before: _Attempt, after: _Attempt) -> float:
+        """The largest estimated error of the eigenvalues, from those of two spaces."""
+        few = min(len(before.ritz.values), len(after.ritz.values)) < self.k
+        if few or before.pencil.is_complex != after.pencil.is_complex:
+            return np.inf
+        errors, found = differences(before.ritz, after.ritz), after.ritz
+        if np.max(errors) < RESOLVED and np.max(errors) > ROUNDING:
+            better = differences(before.refined, after.refined)
+            # Refinement removes rounding errors; where the space is the limit it may do harm.
+            if np.max(better) < np.max(errors):
+                found, errors = after.refined, better
+        # Two numbers may agree by accident: no estimate is far below the others.
+        errors = np.maximum(errors, max(ACCIDENT * float(np.max(errors)), ROUNDING))
+        if self.best is None or np.max(errors) <= np.max(self.best[2]):
+            self.best = found, after, errors, self._distances(before, after, found)
+        return float(np.max(errors))
+
+    def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:
+        """How far eigenfunctions are from the span of those in the other space, relative to their size."""
+        points = self.problem.domain.sample(COMPARED, "random", key=self.seed + 2)
+        old = values_at(before.pencil, before.ritz.functions, points)
+        new = values_at(after.pencil, found.functions, points)
+        left = new - old @ np.linalg.lstsq(old, new, rcond=None)[0]
+        return np.linalg.norm(left, axis=0) / np.linalg.norm(new, axis=0)
+
+    def _wave_number(self) -> float:
+        """That of the eigenfunctions, as far as it is known."""
+        largest = self.scale if self.best is None else max(self.scale, float(np.max(np.abs(self.best[0].values))))
+        first = np.pi / self.problem.domain.size
+        return float(first * (largest / self.scale) ** (1 / self.order))
+
+    def _source_problem(self, source: Any) -> Problem:
+        """(operator - σ mass) u = source, with the conditions of the problem."""
+        operator, mass, shift = self.problem.operator, self.mass, self.shift
+
+        def shifted(u: Any, *args: Any) -> Any:
+            left, right = operator(u, *args), mass(u, *args)
+            if isinstance(left, tuple | list):
+                return tuple(a - shift * b for a, b in zip(left, right, strict=True))
+            return left - shift * right
+
+        return self.problem.replace(operator=shifted, source=source)
+
+    def modes(self) -> Modes:
+        """What was found."""
+        if self.best is None:
+            raise SolveError(
+                f"No eigenvalues of {self.problem.name!r} were found: in none of {len(self.attempts)} spaces "
+                f"{self.k} eigenfunctions satisfy the equation. Check the conditions, ask for fewer eigenvalues, or "
+                "choose another near=."
+            )
+        ritz, attempt, errors, distances = self.best
+        verdict = judge(Evidence(tol=self.tol, estimate=float(np.max(errors))), "allow more time (max_seconds=)")
+        problem, pencil, ritz = self._real_if_possible(attempt.pencil, ritz)
+        functions = normalised(pencil, ritz.functions)
+        real = not problem.layout.is_complex or np.all(np.abs(np.imag(ritz.values)) <= errors * np.abs(ritz.values))
+        values = np.real(ritz.values) if real else ritz.values
+        size = pencil.features.size
+        stats = Stats(0, size, problem.layout.components, size, 1.0, {}, 0.0, {}, [])
+        modes = tuple(
+            Mode(
+                problem,
+                pencil.features,
+                np.ascontiguousarray(pencil.real(functions)[:, :, j]),
+                float(max(distances[j], ROUNDING)),
+                verdict,
+                stats,
+                attempt.space.name,
+                (),
+                values[j].item(),
+            )
+            for j in range(len(values))
+        )
+        return Modes(values, errors, modes, verdict, tuple(self.attempts))
+
+    def _real_if_possible(self, pencil: Pencil, ritz: Ritz) -> tuple[Problem, Pencil, Ritz]:
+        """In a real problem eigenfunctions are real; those of nearly equal eigenvalues may have come out complex."""
+        if pencil.is_complex:
+            return pencil.problem, pencil, ritz
+        functions = ritz.functions.copy()
+        for j in range(functions.shape[2]):
+            values = pencil.samples(np.real(functions[:, :, [j]])), pencil.samples(np.imag(functions[:, :, [j]]))
+            is_second = j > 0 and abs(ritz.values[j] - np.conj(ritz.values[j - 1])) == 0 and np.any(values[1])
+            functions[:, :, j] = np.imag(functions[:, :, j]) if is_second else np.real(functions[:, :, j])
+        return pencil.problem, pencil, Ritz(ritz.values, np.real(functions), ritz.residuals)

@@ -1,0 +1,126 @@
+"""The spaces in which eigenvalues are looked for, one family after the other: the same as in a search for a solution.
+
+Polynomials come first. At re-entrant corners eigenfunctions behave like r^α times an analytic function, so functions
+r^α times polynomials follow. Polynomials in boxes are last; those boxes are taken that resolve the solution of a source
+problem, (operator - σ mass) u = f, with a source as wavy as the eigenfunctions.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
+from pdofm.adaptive.schedule import sizes
+from pdofm.domain import corners
+from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
+from pdofm.problem.conditions import Periodic
+from pdofm.problem.problem import Problem
+
+CORNER_SPACES = ((250, 4.0, 5), (400, 6.0, 6), (600, 6.0, 6), (900, 8.0, 7))
+"""Polynomials, the highest exponent of corner functions, and the degree of the polynomials that these are multiplied
+by, in one space after the other."""
+
+BOX_TOLERANCES = (1e-5, 1e-8, 1e-10, 1e-11, 1e-12)
+"""Tolerances for the source problem that chooses boxes, one after the other."""
+
+WAVES = 3
+"""Plane waves in the source of that problem."""
+
+BOX_SECONDS = 30.0
+"""Time after which the choice of boxes begins no new round."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """A space with the name of its family, and how its points are placed."""
+
+    name: str
+    features: Features
+    sampling: str = "clustered"
+
+
+Family = Callable[[], Iterator[Space]]
+
+
+def families(
+    problem: Problem, largest: int, shifted: Callable[[Any], Problem], waves: Callable[[], float]
+) -> list[Family]:
+    """The families of spaces for a problem, each of at most `largest` features in one dense matrix.
+
+    ``shifted(source)`` is the source problem, and ``waves()`` the wave number of the eigenfunctions, as far as it is
+    known.
+    """
+    found: list[Family] = []
+    if _is_periodic(problem):
+        found.append(lambda: _fourier(problem, largest))
+    found.append(lambda: _polynomials(problem, largest))
+    if any(corner.angle > math.pi + 1e-9 for corner in _corners(problem)):
+        found.append(lambda: _with_corners(problem, largest))
+    if fits_boxes(problem):
+        found.append(lambda: _boxes(problem, shifted, waves))
+    return found
+
+
+def _corners(problem: Problem) -> list[Any]:
+    return list(corners(problem.domain)) if problem.domain.dim == 2 and not problem.layout.has_time else []
+
+
+def _is_periodic(problem: Problem) -> bool:
+    axes = {condition.axis for condition in problem.stated if isinstance(condition, Periodic)}
+    return axes == set(range(problem.domain.dim))
+
+
+def _fourier(problem: Problem, largest: int) -> Iterator[Space]:
+    for size in sizes(problem.domain.dim, largest):
+        yield Space("Fourier", Fourier(problem.domain, size, kind="tensor"), "sobol")
+
+
+def _polynomials(problem: Problem, largest: int) -> Iterator[Space]:
+    for size in sizes(problem.domain.dim, largest):
+        yield Space("polynomials", Chebyshev(problem.domain, size))
+
+
+def _with_corners(problem: Problem, largest: int) -> Iterator[Space]:
+    for count, highest, degree in CORNER_SPACES:
+        singular = CornerFunctions(problem.domain, highest=highest, degree=degree)
+        if count + singular.size <= largest:
+            yield Space("polynomials and corner functions", Concatenate(Chebyshev(problem.domain, count), singular))
+
+
+def _boxes(problem: Problem, shifted: Callable[[Any], Problem], waves: Callable[[], float]) -> Iterator[Space]:
+    size = 0
+    for tol in BOX_TOLERANCES:
+        source = _waves(problem, waves())
+        features = solve_in_boxes(shifted(source), tol, max_seconds=BOX_SECONDS).features
+        if features.size > size:
+            size = features.size
+            yield Space("polynomials in boxes", features)
+
+
+def _waves(problem: Problem, wave_number: float) -> Callable[..., Any]:
+    """A source: plane waves in several directions, in every equation."""
+    rng = np.random.default_rng(0)
+    dim = problem.domain.dim
+    directions = rng.standard_normal((WAVES, dim))
+    k = jnp.asarray(wave_number * directions / np.linalg.norm(directions, axis=1, keepdims=True))
+    phases = jnp.asarray(rng.uniform(0, 2 * np.pi, WAVES))
+    layout, entries = problem.layout, _entries(problem)
+
+    def source(*args: Any) -> Any:
+        value = jnp.sum(jnp.cos(k @ layout.point(args) + phases))
+        return value if entries == 1 else value * jnp.arange(1.0, entries + 1)
+
+    return source
+
+
+def _entries(problem: Problem) -> int:
+    """The number of equations at a point."""
+    term = problem.terms[0]
+    normal = jnp.zeros(problem.domain.dim - problem.layout.has_time)
+    u = problem.layout.fields(lambda y: jnp.sum(y) * jnp.ones(problem.layout.components))
+    args = problem.layout.arguments(jnp.asarray(problem.domain.sample(1)[0]))
+    return term.lhs(u, u, args, normal).shape[0] // (2 if problem.layout.is_complex else 1)

@@ -1,0 +1,135 @@
+"""Integrals of solutions over their domain, or over a part of its boundary, with error estimates."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pdofm._types import Coefficients
+from pdofm.calculus.terms import Term, in_layout
+from pdofm.discrete.assemble import left_values
+from pdofm.discrete.averages import rule_in_leaves, rule_on_part
+from pdofm.discrete.boxed import cover_of
+from pdofm.discrete.collocate import Block
+from pdofm.domain import Part
+from pdofm.domain.quadrature import Rule, over_part, quadrature_of
+from pdofm.domain.spacetime import Slice
+from pdofm.errors import ProblemError
+from pdofm.features import BoxPolynomials, Features
+from pdofm.problem.conditions import Residual, Value, takes_normal
+from pdofm.problem.data import Given
+from pdofm.problem.problem import Problem
+from pdofm.problem.trial import Trial
+
+ORDERS = {1: (32, 64, 128, 256), 2: (24, 40, 64, 96), 3: (12, 18, 26, 34), 4: (8, 11, 14), 5: (6, 8)}
+"""Nodes along the longest side of a domain in one rule after the other, by dimension."""
+
+MORE = (2, 8, 16)
+"""Nodes along each side of a box, beyond the degree of its polynomials, in one rule after the other."""
+
+ROUNDING = 1e-15
+"""Two rules that differ by less than this, relative to the integral of the absolute value, differ by rounding."""
+
+TRIMMED = 1e-3
+"""Relative accuracy to which the area of a trimmed surface is known."""
+
+
+class Integral(np.ndarray):
+    """The value of an integral, an array without axes for a number, with an `error_estimate`."""
+
+    error_estimate: float
+
+    def __new__(cls, value: Any, error_estimate: float) -> "Integral":
+        found = np.asarray(value).view(cls)
+        found.error_estimate = error_estimate
+        return found
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.error_estimate = getattr(source, "error_estimate", float("nan"))
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """What is computed from an integral is a plain number or array: its error is not known."""
+        return array[()] if array.ndim == 0 else np.asarray(array)
+
+    def __repr__(self) -> str:
+        return f"Integral({np.array2string(np.asarray(self))}, error_estimate={self.error_estimate:.1e})"
+
+
+def integrate(
+    problem: Problem,
+    features: Features,
+    coefficients: Coefficients,
+    of: Any,
+    on: Any,
+    relative_error: float,
+) -> Integral:
+    """The integral of a solution, or of a function of it, over its domain or a part.
+
+    The difference of two rules is the error of the quadrature. That of the solution, of `relative_error` in L2, adds at
+    most that times ‖v‖ |Ω|^½ if the integrand v is the solution itself, by Cauchy and Schwarz; for other integrands it
+    is taken to have the same relative error.
+    """
+    _check(of, on)
+    if problem.regions is not None:
+        raise ProblemError(
+            f"Integrals are not possible with several regions yet; the domain has {list(problem.regions.names)}. "
+            "Average over points of domain.sample(n) instead."
+        )
+    term = in_layout(Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0), problem.layout)
+    Trial(problem.domain, problem.layout).check_term(term, Given((0.0,)))
+    before, found, size, square, measure = None, np.zeros(0), 0.0, 0.0, 0.0
+    for rule in _rules(problem, features, on):
+        normals = rule.normals[:, : problem.domain.dim - problem.layout.has_time]
+        block = Block(term, Given((0.0,)), rule.points, normals)
+        values = _gathered(problem, left_values(problem.layout, features, block, coefficients))
+        before, found = found if before is not None or len(found) else None, rule.weights @ values
+        size = float(np.max(rule.weights @ np.abs(values), initial=0.0))
+        square, measure = float(np.max(rule.weights @ np.abs(values) ** 2, initial=0.0)), float(rule.weights.sum())
+        if before is not None and np.max(np.abs(found - before)) <= ROUNDING * size:
+            break
+    gap = float(np.max(np.abs(found - before))) if before is not None else np.inf
+    trimmed = on is not None and any(piece.keep is not None and not isinstance(piece, Slice) for piece in on.pieces)
+    error = max(gap, (TRIMMED if trimmed else ROUNDING) * size) + relative_error * (square * measure) ** 0.5
+    return Integral(found[0] if _is_scalar(problem, of, len(found)) else found, error)
+
+
+def _check(of: Any, on: Any) -> None:
+    if of is not None and not callable(of):
+        raise ProblemError(
+            f"of= must be a function such as lambda u, x: u(x) ** 2; got {type(of).__name__}. Leave it out for the "
+            "integral of the solution itself."
+        )
+    if on is not None and not isinstance(on, Part):
+        raise ProblemError(
+            f"on= must be a part of the domain, such as domain.boundary or domain.part(name); got {type(on).__name__}. "
+            "Leave it out for the integral over the domain."
+        )
+    if of is not None and on is None and takes_normal(of):
+        raise ProblemError(
+            "The function takes a normal, which points inside the domain do not have. Give a part of the boundary: "
+            "on=domain.boundary."
+        )
+
+
+def _gathered(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """Complex values from their real parts, which come first, and their imaginary parts."""
+    k = rows.shape[1] // 2
+    return rows[:, :k] + 1j * rows[:, k:] if problem.layout.is_complex else rows
+
+
+def _is_scalar(problem: Problem, of: Any, entries: int) -> bool:
+    return entries == 1 and (of is not None or problem.layout.unknowns is None)
+
+
+def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Rule]:
+    """Rules of quadrature, one finer than the other."""
+    domain, quadrature = problem.domain, quadrature_of(problem.domain)
+    if isinstance(features, BoxPolynomials) and on is not None:
+        cover = cover_of(domain, features)
+        yield from (rule_on_part(cover, on, more)[0] for more in MORE)
+    elif isinstance(features, BoxPolynomials):
+        yield from (rule_in_leaves(quadrature, features, more)[0] for more in MORE)
+    else:
+        orders = ORDERS.get(domain.dim if on is None else max(domain.dim - 1, 1), ORDERS[5])
+        for order in orders:
+            yield quadrature.whole(order) if on is None else over_part(on, order)

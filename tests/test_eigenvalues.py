@@ -1,0 +1,278 @@
+"""Eigenvalues against exact and published ones; what has none is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import jn_zeros
+
+import pdofm as pf
+from pdofm.calculus.terms import Term, in_layout
+from pdofm.errors import NonlinearError, ProblemError, SolveError
+from pdofm.numerics.cod import LeftAndRight
+from pdofm.problem.conditions import Value
+from pdofm.questions.krylov import nearest, second_shift
+from pdofm.questions.pencil import pencil_of
+
+
+@pytest.fixture(autouse=True)
+def complex_and_real_numbers_mix():
+    """Users multiply real points by complex numbers, as the defaults of JAX allow."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+SQUARE = pf.Box([0, 0], [1, 1])
+
+
+def drum(domain: pf.Domain, *conditions, **options) -> pf.Problem:
+    return pf.Problem(
+        domain,
+        operator=lambda u, x: -pf.laplacian(u)(x),
+        conditions=conditions or [pf.Dirichlet(0.0)],
+        **options,
+    )
+
+
+def relative(found, exact) -> float:
+    return float(np.max(np.abs(np.asarray(found) - exact) / np.abs(exact)))
+
+
+@pytest.fixture(scope="module")
+def square() -> pf.Modes:
+    return pf.eigs(drum(SQUARE), 4)
+
+
+def test_the_square_has_its_eigenvalues_with_their_multiplicities(square):
+    e = square
+    exact = np.pi**2 * np.array([2, 5, 5, 8])
+    assert e.converged
+    assert e.values.dtype == np.float64
+    assert relative(e.values, exact) < 1e-12
+    assert np.all(np.abs(e.values - exact) / exact <= np.maximum(10 * e.error_estimates, 1e-13))
+
+
+def test_eigenfunctions_have_norm_one_and_satisfy_the_equation(square):
+    e, first = square, square[0]
+    assert float(first.integral(of=lambda u, x: u(x) ** 2)) == pytest.approx(1.0, abs=1e-10)
+    points = SQUARE.sample(50)
+    sine = 2 * np.prod(np.sin(np.pi * points), axis=1)
+    np.testing.assert_allclose(first(points), sine, atol=1e-8)
+    assert first.value == e.values[0]
+    assert len(e) == len(list(e)) == 4
+    assert "19.739208802" in repr(e)
+
+
+def test_neumann_conditions_have_the_eigenvalue_zero():
+    e = pf.eigs(drum(SQUARE, pf.Neumann(0.0)), 3)
+    np.testing.assert_allclose(e.values, np.pi**2 * np.array([0, 1, 1]), atol=1e-10)
+
+
+def test_the_disk_has_the_zeros_of_bessel_functions():
+    e = pf.eigs(drum(pf.Disk()), 3)
+    exact = np.array([jn_zeros(0, 1)[0], jn_zeros(1, 1)[0], jn_zeros(1, 1)[0]]) ** 2
+    assert relative(e.values, exact) < 1e-12
+
+
+def test_no_eigenvalue_is_spurious_and_none_is_missed():
+    values = pf.eigs(drum(pf.Interval(0, np.pi)), 12).values
+    np.testing.assert_allclose(values, np.arange(1, 13) ** 2, rtol=1e-10)
+
+
+def test_eigenvalues_near_a_number_are_found():
+    line = pf.Interval(0, np.pi)
+    e = pf.eigs(drum(line), 2, near=60.0)
+    np.testing.assert_allclose(np.sort(e.values), [49, 64], rtol=1e-11)
+
+
+def test_the_oscillator_has_odd_eigenvalues_and_another_mass_divides_them():
+    line = pf.Interval(-9, 9)
+    problem = pf.Problem(
+        line, operator=lambda u, x: -pf.laplacian(u)(x) + x[0] ** 2 * u(x), conditions=[pf.Dirichlet(0.0)]
+    )
+    assert relative(pf.eigs(problem, 4).values, [1, 3, 5, 7]) < 1e-12
+    assert relative(pf.eigs(problem, 2, mass=lambda u, x: 2.0 * u(x)).values, [0.5, 1.5]) < 1e-12
+
+
+def test_an_operator_that_is_not_symmetric_may_have_complex_eigenvalues():
+    """u'' = λ u with -u'' - 6 u' on (0, π): λ = n² + 9. A rotation of two unknowns adds ± i."""
+    line = pf.Interval(0, np.pi)
+    advected = pf.Problem(
+        line, operator=lambda u, x: -pf.laplacian(u)(x) - 6.0 * pf.partial(u, 0)(x), conditions=[pf.Dirichlet(0.0)]
+    )
+    assert relative(pf.eigs(advected, 3).values, [10, 13, 18]) < 1e-9
+    turning = pf.Problem(
+        line,
+        unknowns={"a": 1, "b": 1},
+        operator=lambda u, x: (-pf.laplacian(u.a)(x) + u.b(x), -pf.laplacian(u.b)(x) - u.a(x)),
+        conditions=[pf.Dirichlet(0.0)],
+    )
+    values = pf.eigs(turning, 2).values
+    np.testing.assert_allclose(sorted(values, key=np.imag), [1 - 1j, 1 + 1j], atol=1e-9)
+
+
+def test_orr_sommerfeld_has_orszags_unstable_mode():
+    """Orszag (1971), plane Poiseuille flow at Re = 10000, α = 1: c = 0.23752649 + 0.00373967 i."""
+
+    def laplacian(u):
+        return lambda x: pf.partial(u, 0, 0)(x) - u(x)
+
+    def operator(u, x):
+        fourth = laplacian(laplacian(u))(x)
+        return (1 - x[0] ** 2) * laplacian(u)(x) + 2 * u(x) - fourth / (1j * 10_000)
+
+    channel = pf.Interval(-1, 1)
+    problem = pf.Problem(
+        channel, operator=operator, conditions=[pf.Dirichlet(0.0), pf.Neumann(0.0)], dtype=complex, name="channel"
+    )
+    e = pf.eigs(problem, 1, near=0.24 + 0.004j, mass=lambda u, x: laplacian(u)(x))
+    assert abs(e.values[0] - (0.23752649 + 0.00373967j)) < 6e-9
+    assert np.iscomplexobj(e[0](np.array([0.1])))
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_polynomials_in_boxes_have_the_eigenvalues_of_a_square(dtype):
+    problem = drum(SQUARE, dtype=dtype)
+    mass = in_layout(Term("mass", Value(None), 0.0, None, 1.0), problem.layout)
+    pencil = pencil_of(problem, mass, pf.BoxPolynomials.grid(SQUARE, 2, 12), "sobol", 0)
+    found = nearest(pencil.factor(-1.0), -1.0, 3, 0)
+    for values in (found.values, second_shift(pencil, found).values):
+        assert relative(values, np.pi**2 * np.array([2, 5, 5])) < 1e-9
+
+
+def test_corner_functions_resolve_the_eigenfunction_at_a_re_entrant_corner():
+    """The first eigenvalue of the L-shaped membrane is 9.63972384402194 (Betcke and Trefethen, 2005)."""
+    lshape = pf.Box([-1, -1], [1, 1]) - SQUARE
+    problem = drum(lshape)
+    features = pf.Concatenate(pf.Chebyshev(lshape, 400), pf.CornerFunctions(lshape, highest=6.0, degree=6))
+    pencil = pencil_of(problem, Term("mass", Value(None), 0.0, None, 1.0), features, "clustered", 0)
+    found = second_shift(pencil, nearest(pencil.factor(-1.0), -1.0, 1, 0))
+    assert relative(found.values, [9.63972384402194]) < 1e-10
+
+
+def test_systems_are_solved_from_both_sides(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((12, 6))
+    A[:, 5] = A[:, 0] + A[:, 1]  # dependent
+    factors = LeftAndRight(A, rcond=1e-12)
+    inverse = np.linalg.pinv(A / np.linalg.norm(A, axis=0)) / np.linalg.norm(A, axis=0)[:, None]
+    assert factors.rank == 5
+    np.testing.assert_allclose(factors.solve(np.eye(12)), inverse, atol=1e-12)
+    np.testing.assert_allclose(factors.solve_left(np.eye(6)), inverse.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "error", "message"),
+    [
+        (drum(SQUARE, source=1.0), {}, ProblemError, "the source of 'problem' is not zero"),
+        (drum(SQUARE, pf.Dirichlet(1.0)), {}, ProblemError, "value of condition 'dirichlet'"),
+        (drum(SQUARE), {"k": 0}, SolveError, "at least 1"),
+        (drum(SQUARE), {"tol": -1.0}, SolveError, "tol is a relative error"),
+        (drum(SQUARE), {"near": np.inf}, SolveError, "near must be a finite number"),
+        (drum(SQUARE), {"mass": lambda u, x: (u(x), u(x))}, ProblemError, "The mass has 2 values"),
+        (drum(SQUARE), {"mass": lambda u, x: u(x) ** 2}, NonlinearError, "mass"),
+        (
+            pf.Problem(SQUARE, operator=lambda u, x: u(x) ** 2, conditions=[pf.Dirichlet(0.0)]),
+            {},
+            NonlinearError,
+            "needs a linear problem",
+        ),
+    ],
+)
+def test_what_has_no_eigenvalues_is_refused(problem, options, error, message):
+    with pytest.raises(error, match=message):
+        pf.eigs(problem, **options)
+
+
+def test_complex_unknowns_agree_with_two_real_ones():
+    k = 5.0
+
+    def exact(x):
+        return jnp.exp(1j * k * (0.6 * x[0] + 0.8 * x[1]))
+
+    def flux(x, normal):
+        return (1j * k * (0.6 * normal[0] + 0.8 * normal[1]) - 1j * k) * exact(x)
+
+    one = pf.Problem(
+        SQUARE,
+        operator=lambda u, x: pf.laplacian(u)(x) + (k**2 + 2j) * u(x),
+        conditions=[pf.Robin(-1j * k, 1.0)],
+        exact=exact,
+        dtype=complex,
+    )
+    two = pf.Problem(
+        SQUARE,
+        unknowns={"a": 1, "b": 1},
+        operator=lambda u, x: (
+            pf.laplacian(u.a)(x) + k**2 * u.a(x) - 2 * u.b(x),
+            pf.laplacian(u.b)(x) + k**2 * u.b(x) + 2 * u.a(x),
+        ),
+        source=lambda x: jnp.stack([(2j * exact(x)).real, (2j * exact(x)).imag]),
+        conditions=[
+            pf.Condition(
+                lambda u, x, normal: (
+                    pf.normal_derivative(u.a, normal)(x) + k * u.b(x) - flux(x, normal).real,
+                    pf.normal_derivative(u.b, normal)(x) - k * u.a(x) - flux(x, normal).imag,
+                )
+            )
+        ],
+    )
+    features, points = pf.Chebyshev(SQUARE, 300), SQUARE.sample(100)
+    u, parts = pf.solve(one, features), pf.solve(two, features)(points)
+    assert u.errors().relative_l2 < 1e-11
+    np.testing.assert_allclose(u(points), parts[:, 0] + 1j * parts[:, 1], atol=1e-12)
+    wave = (np.exp(3j) - 1) / 3j * (np.exp(4j) - 1) / 4j
+    assert abs(u.integral() - wave) < 1e-11
+    np.testing.assert_allclose(u.gradient(points)[:, 0], 3j * u(points), atol=1e-8)
+
+
+def test_complex_solutions_are_saved_written_and_replaced(tmp_path):
+    problem = pf.Problem(
+        pf.Interval(0, 1),
+        operator=lambda u, x: pf.laplacian(u)(x) + 4.0 * u(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.exp(2j * x[0]),
+        dtype=complex,
+    )
+    u, x = pf.solve(problem, pf.Chebyshev(problem.domain, 20)), np.linspace(0.1, 0.9, 5)[:, None]
+    pf.save(tmp_path / "u.safetensors", u)
+    np.testing.assert_array_equal(pf.load(tmp_path / "u.safetensors")(x), u(x))
+    u.to_vtk(tmp_path / "u.vtu")
+    u.plot(tmp_path / "u.png")
+    twice = problem.replace(operator=lambda u, x: 2 * pf.laplacian(u)(x) + 8.0 * u(x), source=0.0)
+    assert twice.exact is not None
+    other = problem.replace(conditions=[pf.Dirichlet(lambda x: 2 * jnp.exp(2j * x[0]))])
+    assert other.exact is None
+    np.testing.assert_allclose(pf.solve(other, u.features)(x), 2 * u(x), atol=1e-11)
+
+
+def test_complex_values_at_points_are_met():
+    line, points = pf.Interval(0, 1), np.array([[0.0], [1.0]])
+    problem = pf.Problem(
+        line,
+        operator=lambda u, x: pf.laplacian(u)(x),
+        source=0.0,
+        conditions=[pf.Dirichlet(np.array([1j, 2.0 + 1j]), on=points)],
+        dtype=complex,
+    )
+    assert pf.solve(problem, pf.Chebyshev(line, 8))([0.5]) == pytest.approx(1.0 + 1j, abs=1e-12)
+
+
+def test_several_regions_are_refused():
+    regions = pf.Regions(left=pf.Interval(0, 1), right=pf.Interval(1, 2))
+    conditions = [pf.Dirichlet(0.0), pf.Interface(flux=lambda u, x, normal: pf.normal_derivative(u, normal)(x))]
+    with pytest.raises(ProblemError, match="cannot solve problems with several regions"):
+        pf.eigs(drum(regions, *conditions))
+    with pytest.raises(ProblemError, match="Complex unknowns are not possible with several regions"):
+        drum(regions, *conditions, dtype=complex)
+
+
+def test_complex_data_in_a_real_problem_are_refused():
+    with pytest.raises(ProblemError, match="dtype=complex"):
+        drum(SQUARE, pf.Dirichlet(1j))
+    with pytest.raises(ProblemError, match="dtype=complex"):
+        drum(SQUARE, source=lambda x: 1j * x[0])
+    with pytest.raises(ProblemError, match="dtype=complex"):
+        drum(SQUARE, pf.Robin(1j, 1.0, 0.0))
+    with pytest.raises(ProblemError, match="expected float, or complex"):
+        drum(SQUARE, dtype=int)
