@@ -84,6 +84,19 @@ def test_a_source_between_the_points_is_noticed():
     assert not u.converged
 
 
+def test_a_source_that_is_rounding_noise_is_no_detail():
+    """-Δ log r is zero, but computed from the exact solution it is rounding noise, which nothing resolves."""
+    problem = pf.Problem(
+        pf.Annulus([0, 0], 0.3, 1),
+        lambda u, x: -pf.laplacian(u)(x),
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: jnp.log(jnp.linalg.norm(x)),
+    )
+    u = pf.solve(problem, tol=1e-10)
+    assert u.converged
+    assert u.errors().relative_l2 <= 3e-10
+
+
 def test_what_fails_later_does_not_lose_what_was_found():
     def risky(search: Search) -> None:
         search.attempt("fine", "", pf.Chebyshev(search.problem.domain, 20), "clustered")

@@ -7,6 +7,7 @@ does no harm.
 """
 
 import numpy as np
+from jaxtyping import Float
 
 from pdofm._types import Coefficients
 from pdofm.calculus.symbol import symbol_of
@@ -41,15 +42,20 @@ def missed_flux(problem: Problem, features: Features, coefficients: Coefficients
     residual -= right_values(layout, block, entries(layout, block))
     step = 2 * REACH / (ACROSS - 1) * np.array([place.width for place in places])
     integrals = step[:, None] * np.sum(residual.reshape(*points.shape[:2], -1) * inside[:, :, None], axis=1)
+    sizes = domain.size * term_sizes(problem, features, coefficients)
+    missed = np.max(np.abs(integrals), axis=0)
+    return float(np.max(np.divide(missed, sizes, out=np.zeros_like(missed), where=sizes > 0)))
 
-    somewhere = domain.sample(TYPICAL_POINTS)
-    symbol = symbol_of(term.lhs, layout, domain.dim, space_dim)
+
+def term_sizes(problem: Problem, features: Features, coefficients: Coefficients) -> Float[np.ndarray, " k"]:
+    """The typical size of the terms of the equation, Σ_α |G_α| |u| / L^|α| with the size L of the domain."""
+    layout, domain = problem.layout, problem.domain
+    space_dim, somewhere = domain.dim - layout.has_time, domain.sample(TYPICAL_POINTS)
+    symbol = symbol_of(problem.terms[0].lhs, layout, domain.dim, space_dim)
     which = symbol.indices(somewhere, np.zeros((len(somewhere), space_dim)))
     found = symbol.coefficients(somewhere, derivatives(features, coefficients, somewhere, which))
     # The median, for near a steep place the coefficients of lower order are derivatives of it.
     typical = np.median(np.abs(found.coefficients), axis=0)
-    lengths = float(domain.size) ** (1.0 - np.sum(which, axis=1))
+    lengths = float(domain.size) ** -np.sum(which, axis=1).astype(float)
     u = np.sqrt(np.mean(evaluate(features, coefficients, somewhere) ** 2, axis=0))
-    sizes = np.einsum("kac,a,c->k", typical, lengths, u)
-    missed = np.max(np.abs(integrals), axis=0)
-    return float(np.max(np.divide(missed, sizes, out=np.zeros_like(missed), where=sizes > 0)))
+    return np.einsum("kac,a,c->k", typical, lengths, u)
