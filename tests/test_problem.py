@@ -643,8 +643,9 @@ def test_an_unknown_must_not_hide_an_attribute_of_the_solution(name):
 
 def test_every_attribute_of_a_solution_is_reserved():
     """An unknown of such a name could not be reached as u.name."""
-    public = {name for name in dir(pf.Solution) if not name.startswith("_")}
-    assert public | set(pf.Solution.__dataclass_fields__) | set(Member.__dataclass_fields__) == RESERVED
+    kinds = (pf.Solution, pf.Evolution)
+    public = {name for kind in kinds for name in dir(kind) if not name.startswith("_")}
+    assert public.union(*(kind.__dataclass_fields__ for kind in (*kinds, Member))) == RESERVED
 
 
 @pytest.mark.parametrize("name", BAD)
