@@ -73,7 +73,8 @@ class Verifier:
         coefficients change steeply, if that is more."""
         if self._last is None or self._last[0] is not solution:
             largest = float(np.max(np.abs(self.right)))
-            found = 0.0 if self._is_noise(solution, largest) else np.max(np.abs(self.residual(solution))) / largest
+            noise = self._is_noise(solution, largest)
+            found = 0.0 if noise else float(np.max(np.abs(self.residual(solution)))) / largest
             missed = missed_flux(self.problem, solution.features, solution.coefficients)
             self._last = solution, found if missed is None else max(found, missed)
         return self._last[1]
