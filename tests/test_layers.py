@@ -15,7 +15,7 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *("version", "_types", "errors", "deprecation", "metrics"),
+    *("version", "_types", "errors", "deprecation", "shown", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
     *("training", "adaptive", "questions"),
     *("output", "zoo", "experiments", "bench", "cli", "__init__"),
@@ -28,7 +28,7 @@ PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors"}
 
 # What is solved and what it is solved with: they meet in discrete.
 STRANGERS = [{"problem", "features"}]
-LAZILY_UPWARD = {"solving": {"output"}, "marching": {"output"}, "domain": {"output"}}
+LAZILY_UPWARD = {"shown": {"output"}, "solving": {"output"}, "marching": {"output"}, "domain": {"output"}}
 
 DRAWING = {"output.plot", "output.domains"}
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")

@@ -25,6 +25,7 @@ from pdofm.features import Features
 from pdofm.numerics.distance import distance
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
+from pdofm.shown import Shown
 from pdofm.solving.fit import fit
 from pdofm.solving.methods import Method, Newton, fitted
 from pdofm.solving.solution import Solution
@@ -34,7 +35,7 @@ RESOLVED = 0.1
 """A solution with a smaller estimated error has a correct digit: Newton's iteration may start from it."""
 
 
-class Search:
+class Search(Shown):
     """The state of a search for a tolerance.
 
     Attributes:

@@ -15,6 +15,7 @@ from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.vectors import Numbers, between
 from pdofm.errors import DomainError, unknown_name
 from pdofm.numerics.sampling import UnitPoints, cluster, draw, generator
+from pdofm.shown import Shown
 
 if TYPE_CHECKING:
     from pdofm.domain.regions import Regions
@@ -32,7 +33,7 @@ def rebuilt(kind: "type[Domain]", arguments: dict[str, Any], names: Mapping[str,
     return kind(**arguments).with_names(names)
 
 
-class Domain(ABC):
+class Domain(Shown, ABC):
     """A bounded open set of R^dim whose boundary consists of smooth pieces. Immutable; compared by identity.
 
     `lower` and `upper` `(dim,)` are the corners of the bounding box.

@@ -21,6 +21,7 @@ from pdofm.errors import FeaturesError
 from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.declared import Declared
 from pdofm.numerics.batches import batch_size, in_batches, two_sizes
+from pdofm.shown import Shown
 
 Jets = Float[np.ndarray, "a n m"]
 """Derivatives of all features at points; the first axis runs over multi-indices. In memory, the points are contiguous,
@@ -31,7 +32,7 @@ Family = TypeVar("Family", bound="Features")
 _defined: list[type["Features"]] = []
 
 
-class Features(Declared):
+class Features(Shown, Declared):
     """A feature space on a box: ``features(x) -> (m,)`` for one point ``x`` of shape ``(d,)``.
 
     A family defines ``values(y)`` on the reference cube [-1, 1]^d; the affine map from the box to the cube is applied

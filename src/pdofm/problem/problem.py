@@ -22,6 +22,7 @@ from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
 from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
 from pdofm.problem.trial import Trial
+from pdofm.shown import Shown
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class _FrozenOperator:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem:
+class Problem(Shown):
     """The equation ``operator(u, x) = source(x)`` in a domain, with conditions.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from pdofm.shown import Shown
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Verdict
@@ -24,7 +25,7 @@ class Mode(Solution):
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class Modes(Shown):
     """Eigenvalues and eigenfunctions: ``e.values``, and ``e[0]``, ``e[1]``, …, functions that can be evaluated, plotted
     and integrated like a solution.
 

@@ -25,9 +25,10 @@ from pdofm.features import Features
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
+from pdofm.shown import Shown
 from pdofm.solving.arithmetic import Arithmetic
 from pdofm.solving.integral import Integral, integrate
-from pdofm.solving.stats import Attempt, Errors, Stats
+from pdofm.solving.stats import Attempt, Errors, Record, Stats
 from pdofm.solving.verdict import Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
@@ -138,7 +139,7 @@ class Side(Expansion):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(Expansion):
+class Solution(Shown, Expansion):
     """The solution of a problem: ``u(x)`` for a point (d,), ``u(points)`` for many (n, d); in space-time also ``u(x,
     t)``.
 
@@ -169,14 +170,9 @@ class Solution(Expansion):
         return self.verdict.reason
 
     @property
-    def search(self) -> str:
+    def search(self) -> Record:
         """The attempts as a table."""
-        head = f"{'space':38s} {'features':>8s} {'rows':>6s} {'seconds':>8s} {'estimate':>9s} {'change':>8s}  why"
-        lines = [
-            f"{a.space:38s} {a.features:8d} {a.rows:6d} {a.seconds:8.2f} {a.estimate:9.1e} {a.change:8.1e}  {a.why}"
-            for a in self.attempts
-        ]
-        return "\n".join([head, *lines])
+        return Record.of(self.attempts)
 
     def errors(self, points: Any = None) -> Errors:
         """Relative L2 and maximum error against the exact solution.
@@ -250,7 +246,7 @@ class Member(Expansion):
 
 
 @dataclass(frozen=True, eq=False)
-class Solutions:
+class Solutions(Shown):
     """The solutions of one problem for k right-hand sides.
 
     ``many(points)`` has shape (n, k), in a system (n, C, k), and takes one product for all of them; at a single point

@@ -1,8 +1,10 @@
 """Numbers about a solution: its errors, the statistics of a solve, and the attempts of a search."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pdofm.deprecation import renamed_attribute
+from pdofm.shown import Shown
 
 
 @dataclass(frozen=True)
@@ -65,3 +67,21 @@ class Attempt:
     seconds: float
     estimate: float
     change: float
+
+
+class Record(Shown, str):
+    """The attempts of a search as a table: text, which a notebook shows as an HTML table."""
+
+    attempts: tuple[Attempt, ...]
+
+    @staticmethod
+    def of(attempts: Sequence[Attempt]) -> "Record":
+        """The record of these attempts."""
+        head = f"{'space':38s} {'features':>8s} {'rows':>6s} {'seconds':>8s} {'estimate':>9s} {'change':>8s}  why"
+        lines = [
+            f"{a.space:38s} {a.features:8d} {a.rows:6d} {a.seconds:8.2f} {a.estimate:9.1e} {a.change:8.1e}  {a.why}"
+            for a in attempts
+        ]
+        record = Record("\n".join([head, *lines]))
+        record.attempts = tuple(attempts)
+        return record

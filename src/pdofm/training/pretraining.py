@@ -31,6 +31,7 @@ from pdofm.features import Features
 from pdofm.numerics.distance import distance
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
+from pdofm.shown import Shown
 from pdofm.solving.fit import fit
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge, judge_training
@@ -47,7 +48,7 @@ NETWORK_POINTS = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class Trained(Shown):
     """What pretraining returns.
 
     Attributes:
