@@ -128,7 +128,7 @@ def test_processes_side_by_side_measure_the_same(tmp_path):
     cases = [each for each in experiments.select(["helmholtz"]) if each.method == "Chebyshev"]
     here, there = tmp_path / "here", tmp_path / "there"
     rows = measured(cases, 1, here)
-    assert runner.run(cases, 1, there, workers=2) == []
+    assert runner.run(cases, 1, there, pool=pf.cluster.Processes(2)) == []
     for a, b in zip(rows, runner.collect(cases, there), strict=True):
         np.testing.assert_allclose(a["measured"], b["measured"], atol=1e-13)
 
@@ -349,7 +349,7 @@ def test_a_killed_run_leaves_no_process_behind():
     script = """
 import multiprocessing, os, signal, time
 from concurrent.futures import ProcessPoolExecutor
-from pdofm.experiments.runner import start_worker
+from pdofm.cluster.processes import start_worker
 pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), start_worker, (None,))
 print(pool.submit(os.getpid).result(), flush=True)
 pool.submit(time.sleep, 600)

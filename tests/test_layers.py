@@ -17,18 +17,24 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 LAYERS = [
     *("version", "_types", "errors", "deprecation", "shown", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
-    *("training", "adaptive", "questions"),
+    *("training", "adaptive", "questions", "cluster"),
     *("output", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 
 # Applications stand on the public face of the package, like any user's script.
 APPLICATIONS = {"experiments", "bench", "cli"}
 PUBLIC_ONLY = {"experiments", "cli"}
-PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors"}
+PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors", "cluster"}
 
 # What is solved and what it is solved with: they meet in discrete.
 STRANGERS = [{"problem", "features"}]
-LAZILY_UPWARD = {"shown": {"output"}, "solving": {"output"}, "marching": {"output"}, "domain": {"output"}}
+LAZILY_UPWARD = {
+    "numerics": {"cluster"},
+    "shown": {"output"},
+    "solving": {"output"},
+    "marching": {"output"},
+    "domain": {"output"},
+}
 
 DRAWING = {"output.plot", "output.domains"}
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
@@ -240,7 +246,7 @@ def test_tests_use_no_private_names(module):
 
 
 def test_importing_pdofm_does_not_load_what_only_some_users_need():
-    unwanted = ["matplotlib", "scipy.stats", "shapely", "meshio", "typer", "optax"]
+    unwanted = ["matplotlib", "scipy.stats", "shapely", "meshio", "typer", "optax", "dask", "distributed"]
     code = f"import sys, pdofm; print([name for name in {unwanted} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -8,7 +8,7 @@ jax.config.update(
 
 from typing import TYPE_CHECKING  # noqa: E402
 
-from pdofm import errors, metrics, zoo  # noqa: E402
+from pdofm import cluster, errors, metrics, zoo  # noqa: E402
 from pdofm.adaptive.entry import solve  # noqa: E402
 from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
@@ -139,6 +139,7 @@ __all__ = [
     "TransNet",
     "Verdict",
     "__version__",
+    "cluster",
     "default_features",
     "default_policy",
     "div",

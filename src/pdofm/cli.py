@@ -45,6 +45,14 @@ ToleranceOption = Annotated[
         "reaches it."
     ),
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run on the workers of the dask scheduler at this address, such as tcp://host:8786, instead of processes "
+        "of this machine.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of a report.")]
 
 
@@ -176,6 +184,7 @@ def reproduce(
     workers: Annotated[
         int, typer.Option(min=1, help="Number of cases that run at the same time, each in a process of one thread.")
     ] = 2,
+    cluster: ClusterOption = None,
 ) -> None:
     """Reproduce the tables and figures of the paper, with published next to measured values.
 
@@ -198,7 +207,7 @@ def reproduce(
                 print(f"[{done}/{total}] {what}{ending}", file=sys.stderr, flush=True)
 
         try:
-            failures = runner.run(cases, seeds, out, show, workers=workers, prepare=use_compilation_cache)
+            failures = runner.run(cases, seeds, out, show, pool=_pool(workers, cluster))
         finally:
             rows = runner.collect(experiments.every(), out)  # of earlier runs as well
             written = report.write(rows, experiments.every(), out)
@@ -207,6 +216,13 @@ def reproduce(
     for failure in failures:
         console.print(f"failed: {failure.job}: {failure.message}", style="red", markup=False, highlight=False)
     raise typer.Exit(1 if failures else 0)
+
+
+def _pool(workers: int, cluster: str | None) -> pf.cluster.Pool:
+    """Where cases run: on a cluster, in processes, or here."""
+    if cluster is not None:
+        return pf.cluster.Dask(pf.cluster.connect(cluster), progress=False, prepare=use_compilation_cache)
+    return pf.cluster.Serial() if workers == 1 else pf.cluster.Processes(workers, use_compilation_cache)
 
 
 BENCHMARKS = (

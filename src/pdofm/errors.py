@@ -28,6 +28,10 @@ class NonlinearError(SolveError):
     """A method for linear problems was applied to a nonlinear one."""
 
 
+class ClusterError(PdofmError, RuntimeError):
+    """Something cannot be sent to the workers of a cluster, or the cluster is lost."""
+
+
 class UnknownNameError(PdofmError, LookupError):
     """A name is not known; the message offers the most similar ones."""
 

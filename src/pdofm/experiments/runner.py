@@ -2,13 +2,8 @@
 
 import json
 import math
-import multiprocessing
-import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -16,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 
 import pdofm as pf
+from pdofm.cluster import Pool, Serial
 from pdofm.errors import PdofmError
 from pdofm.experiments.case import Case
 
@@ -50,8 +46,7 @@ def run(
     out: Path,
     show: Show = lambda *_: None,
     *,
-    workers: int = 1,
-    prepare: Callable[[], None] | None = None,
+    pool: Pool | None = None,
 ) -> list[Failure]:
     """Run every case with the seeds 0, 1, …, except those that this version has already stored in `out` with the same
     settings.
@@ -61,8 +56,7 @@ def run(
         seeds: the number of seeds; a case may limit it.
         out: the folder of the results. Each finished case and seed is a file in its subfolder "cases".
         show: called as ``show(what, done, total, seconds_left)`` before the first job and after each job.
-        workers: the number of processes, each with one thread; 1 means this process.
-        prepare: called in every process before its first job.
+        pool: where the cases run; by default one after the other in this process.
 
     Returns the jobs that ended with an error; they are run again next time.
     """
@@ -72,13 +66,17 @@ def run(
     (out / "cases").mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if _read(out, *job) is None]
     failures, start = [], time.perf_counter()
-    finish = _in_turn if workers == 1 else _side_by_side
     show("starting", len(jobs) - len(waiting), len(jobs), math.nan)
-    for i, (job, message) in enumerate(finish(waiting, out, prepare, workers), 1):
-        if message is not None:
-            failures.append(Failure(job, message))
+    finished = (Serial() if pool is None else pool).each(measure, waiting, name="pdofm-case")
+    for i, (number, found) in enumerate(finished, 1):
+        job, message = waiting[number], ""
+        if isinstance(found, str):
+            message = f": {found}"
+            failures.append(Failure(job, found))
+        else:  # written here: other machines may have other disks
+            _write(_file(out, *job), json.dumps(found))
         left = (time.perf_counter() - start) / i * (len(waiting) - i)
-        show(str(job) if message is None else f"{job}: {message}", len(jobs) - len(waiting) + i, len(jobs), left)
+        show(f"{job}{message}", len(jobs) - len(waiting) + i, len(jobs), left)
     return failures
 
 
@@ -94,62 +92,8 @@ def curves(case: Case, out: Path) -> list[dict[str, Any]]:
     return [entry["curves"] for entry in _finished(case, out).values()]
 
 
-def _in_turn(
-    jobs: Sequence[Job], out: Path, prepare: Callable[[], None] | None, workers: int = 1
-) -> Iterator[tuple[Job, str | None]]:
-    if prepare is not None:
-        prepare()
-    for job in jobs:
-        yield job, _measure(job, out)
-
-
-def _side_by_side(
-    jobs: Sequence[Job], out: Path, prepare: Callable[[], None] | None, workers: int
-) -> Iterator[tuple[Job, str | None]]:
-    fresh = multiprocessing.get_context("spawn")  # the threads of JAX do not survive a fork
-    with _one_thread(), ProcessPoolExecutor(workers, fresh, start_worker, (prepare,)) as pool:
-        waiting: dict[Future, Job] = {pool.submit(_measure, job, out): job for job in jobs}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def start_worker(prepare: Callable[[], None] | None) -> None:
-    """Prepare a process of the pool, and make it end when its parent process ends, even if that is killed; the pool
-    itself does not ensure this."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-
-        def follow() -> None:
-            parent.join()
-            os._exit(1)
-
-        threading.Thread(target=follow, daemon=True).start()
-    if prepare is not None:
-        prepare()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started in this context use one thread each; more would wait for each other."""
-    settings = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-    settings["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _measure(job: Job, out: Path) -> str | None:
-    """Run a job and store its result; returns a message if it ends with an error."""
+def measure(job: Job) -> dict[str, Any] | str:
+    """Run a job. Returns what is stored, or a message if it ends with an error."""
     start = time.perf_counter()
     try:
         measured = job.case.run(job.seed)
@@ -158,9 +102,8 @@ def _measure(job: Job, out: Path) -> str | None:
     content: dict[str, Any] = {"version": VERSION, "settings": job.case.fingerprint}
     content |= {"metrics": _finite(measured.metrics), "curves": measured.curves}
     content["seconds"] = time.perf_counter() - start
-    _write(_file(out, *job), json.dumps(content))
     jax.clear_caches()  # with the compiled code of hundreds of cases, a process runs out of memory maps
-    return None
+    return content
 
 
 def _finite(metrics: dict[str, float]) -> dict[str, float | None]:

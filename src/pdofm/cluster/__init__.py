@@ -1,0 +1,7 @@
+"""Work on other processes and machines: see docs/cluster.md."""
+
+from pdofm.cluster.client import Dask, connect
+from pdofm.cluster.processes import Processes
+from pdofm.numerics.executor import Executor, Pool, Serial
+
+__all__ = ["Dask", "Executor", "Pool", "Processes", "Serial", "connect"]
