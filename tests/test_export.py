@@ -7,6 +7,7 @@ import pytest
 import pdofm as pf
 from pdofm.errors import DomainError, UnknownNameError
 from pdofm.output.export import mesh, to_arrays, write_vtk
+from pdofm.output.solid import surface
 
 SQUARE = pf.Box([-1, -1], [1, 1])
 PENTAGON = pf.Polygon(
@@ -27,6 +28,8 @@ def volumes(grid) -> np.ndarray:
             return np.linalg.det(np.stack([edge[0], edge[2]], axis=1))
         case "wedge":
             return 0.5 * np.linalg.det(np.stack([edge[1], edge[0], edge[2]], axis=1))
+        case "tetra":
+            return np.linalg.det(np.stack(edge, axis=1)) / 6
         case "hexahedron":
             return np.linalg.det(np.stack([edge[0], edge[2], edge[3]], axis=1))
     raise AssertionError(grid.kind)
@@ -108,12 +111,36 @@ def test_the_area_of_curved_domains_converges_with_the_square_of_the_cell_size(d
     assert missing[2] < missing[1] / 3
 
 
-def test_cells_of_a_ball_lie_inside_and_fill_it_in_the_limit():
-    ball = pf.Ball()
-    corners = [mesh(ball, n) for n in (10, 20, 40)]
-    assert all(ball.contains(grid.points, tol=1e-9).all() for grid in corners)
-    missing = [1 - volumes(grid).sum() / ball.measure for grid in corners]
-    assert 0 < missing[2] < 0.7 * missing[1] < 0.5 * missing[0] < 0.25
+DRILLED = pf.Box([0, 0, 0], [2, 1, 1]) - pf.Cylinder([1, 0.5, -0.1], [1, 0.5, 1.1], 0.3)
+SOLIDS = {
+    "ball": (pf.Ball(), 4 * np.pi / 3, 4 * np.pi),
+    "drilled": (DRILLED, 2 - 0.09 * np.pi, 10 - 2 * 0.09 * np.pi + 0.6 * np.pi),
+    "cylinder": (pf.Cylinder([0, 0, 0], [0, 0, 2], 1), 2 * np.pi, 6 * np.pi),
+    "turned": (pf.Box([0, 0, 0], [1, 1, 1]).rotated(0.5, axis=[1, 1, 0]), 1.0, None),
+}
+
+
+@pytest.mark.parametrize("name", SOLIDS)
+def test_the_mesh_of_a_solid_follows_its_boundary(name):
+    domain, volume, area = SOLIDS[name]
+    missing = []
+    for resolution in (10, 20, 40):
+        grid = mesh(domain, resolution)
+        faces = surface(grid.cells)
+        assert (volumes(grid) > 0).all()
+        assert np.unique(grid.cells).size == len(grid.points)
+        assert domain.contains(grid.points, tol=1e-8).all()
+        assert abs(domain.level(grid.points[np.unique(faces)])).max() < 1e-5  # no face is left inside
+        corners = grid.points[faces]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) / 2
+        np.testing.assert_allclose(normals.sum(axis=0), 0, atol=1e-12)  # a closed surface
+        inside = np.sum(corners.mean(axis=1) * normals) / 3  # the volume, by Gauss' theorem
+        assert inside == pytest.approx(volumes(grid).sum(), rel=1e-10)
+        missing.append((volumes(grid).sum() / volume - 1, np.linalg.norm(normals, axis=1).sum() / (area or 1) - 1))
+    errors = np.abs(missing)
+    assert (errors[1:, 0] < errors[:-1, 0] / 3).all()  # O(h²)
+    if area is not None:
+        assert errors[2, 1] < 1e-3
 
 
 def test_no_cell_fills_a_notch_whose_corners_are_all_on_the_boundary():

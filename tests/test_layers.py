@@ -36,7 +36,7 @@ LAZILY_UPWARD = {
     "domain": {"output"},
 }
 
-DRAWING = {"output.plot", "output.domains"}
+DRAWING = {"output.plot", "output.domains", "output.surface"}
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
 
 
@@ -166,8 +166,7 @@ def slow_errors(module: Module) -> Iterator[str]:
         if not one.lazy:
             yield f"{one} at module level; import {slow} inside the function that needs it"
         elif slow == "matplotlib" and not (
-            module.name in ("output.plot", "output.domains")
-            or (module.layer in APPLICATIONS and "figure" in module.name)
+            module.name in DRAWING or (module.layer in APPLICATIONS and "figure" in module.name)
         ):
             yield f"{one}; only output.plot, and the figures of experiments and benchmarks, use matplotlib"
 

@@ -412,3 +412,6 @@ def test_an_evolution_is_animated_and_written_as_a_series(tmp_path):
     with pytest.raises(pf.errors.UnknownNameError, match="suffix of the animation"):
         u.animate(tmp_path / "u.mp4")
     assert "slabs of length" in repr(u)
+    pf.save(tmp_path / "u.pdofm", u)
+    pf.load(tmp_path / "u.pdofm").animate(tmp_path / "again.gif", frames=3)
+    assert (tmp_path / "again.gif").read_bytes() == (tmp_path / "u.gif").read_bytes()

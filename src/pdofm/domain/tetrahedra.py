@@ -36,7 +36,7 @@ def surface_of(function: LevelFunction) -> Triangles:
     values = function.values(grid)
     check_values(values.reshape(counts + 1))
     values = np.where(values == 0, 1e-300, values)
-    edges = _cut_edges(_tetrahedra(counts + 1), values)
+    edges = _cut_edges(kuhn(counts + 1), values)
     pairs, number = np.unique(np.sort(edges.reshape(-1, 2), axis=1), axis=0, return_inverse=True)
     share = values[pairs[:, 0]] / (values[pairs[:, 0]] - values[pairs[:, 1]])
     # Off the corners of the grid, where several edges would meet in one point and leave triangles without area.
@@ -46,7 +46,7 @@ def surface_of(function: LevelFunction) -> Triangles:
     return Triangles(vertices, _outwards(function, vertices, faces))
 
 
-def _tetrahedra(shape: Int[np.ndarray, " 3"]) -> Int[np.ndarray, "t 4"]:
+def kuhn(shape: Int[np.ndarray, " 3"]) -> Int[np.ndarray, "t 4"]:
     """Six tetrahedra in each cell of a grid, which fit together across cells: along the paths from one corner to the
     opposite one, axis by axis."""
     numbers = np.arange(np.prod(shape)).reshape(shape)

@@ -1,8 +1,6 @@
 """The answer of a march: a solution that consists of slabs."""
 
 from dataclasses import dataclass
-from os import PathLike
-from typing import Any
 
 import numpy as np
 
@@ -41,21 +39,6 @@ class Evolution(Solution):
     """
 
     slabs: tuple[SlabInfo, ...] = ()
-
-    def animate(self, path: str | PathLike, **options: Any) -> None:
-        """Write an animation (.gif) of the solution over time; see `pdofm.output.series.animate`."""
-        from pdofm.output.series import animate
-
-        animate(self, path, **options)
-
-    def to_vtk(self, path: str | PathLike, **options: Any) -> None:
-        """Write the solution for ParaView: as a series of times (.pvd), or on all of space-time (.vtu, .vtk)."""
-        from pdofm.output.series import write_series
-
-        if str(path).endswith(".pvd"):
-            write_series(self, path, **options)
-        else:
-            super().to_vtk(path, **options)
 
     def __repr__(self) -> str:
         if not self.slabs:

@@ -8,8 +8,7 @@ A solution needs no mesh, but ParaView does. The solution is evaluated at the po
   are kept and curves become polygons, so that with cells of size h the area is accurate to O(h²). Around a round hole
   the sides of the polygon are chords that cut into the hole to a depth of O(h²); no cell reaches farther out of the
   domain. Details narrower than a cell are lost;
-- cubes for any other domain of three dimensions: those of a grid that lie inside, so that the volume is too small by
-  O(h);
+- tetrahedra for any other domain of three dimensions, with faces that follow the boundary (`pdofm.output.solid`);
 - the mesh of the space, extruded along the time axis, for a space-time.
 """
 
@@ -27,6 +26,7 @@ from pdofm._types import Points, Vector
 from pdofm.domain import Domain, SpaceTime
 from pdofm.domain.vectors import between
 from pdofm.errors import DomainError, unknown_name
+from pdofm.output.solid import tetrahedra
 from pdofm.solving.solution import TEST_POINTS, Solution
 
 FORMATS = (".vtk", ".vtu")
@@ -126,7 +126,7 @@ def mesh(domain: Domain, resolution: int | None = None) -> Mesh:
         return _lines(domain, resolution)
     if domain.is_box:
         return _grid(domain, resolution)
-    return (_triangles if domain.dim == 2 else _cubes)(domain, resolution)
+    return (_triangles if domain.dim == 2 else _solid)(domain, resolution)
 
 
 def _data(solution: Solution, points: Points, region: str | None = None) -> dict[str, np.ndarray]:
@@ -238,15 +238,10 @@ def _lattice(domain: Domain, boundary: Points, size: float) -> Float[np.ndarray,
     return lattice[domain.contains(lattice) & (cKDTree(boundary).query(lattice)[0] > 0.75 * size)]
 
 
-def _cubes(domain: Domain, resolution: int) -> Mesh:
-    """The cubes of a grid that lie inside a domain of three dimensions."""
-    grid = _grid(domain, resolution)
-    on = domain.contains(grid.points, tol=_ON_BOUNDARY * domain.size)
-    # All corners of a cell that fills a notch of the domain lie on the boundary, so its middle is tested as well.
-    inside = np.all(on[grid.cells], axis=1) & domain.contains(grid.points[grid.cells].mean(axis=1))
-    if not inside.any():
-        raise DomainError(f"A grid with resolution {resolution} has no cell inside {domain!r}. Raise the resolution.")
-    return _used(grid.points, grid.kind, grid.cells[inside])
+def _solid(domain: Domain, resolution: int) -> Mesh:
+    """The tetrahedra of a domain of three dimensions."""
+    points, cells = tetrahedra(domain, [_ticks(domain, axis, resolution) for axis in range(3)])
+    return _used(points, "tetra", cells)
 
 
 def _used(points: Float[np.ndarray, "m d"], kind: str, cells: Cells) -> Mesh:

@@ -75,10 +75,10 @@ def plot_solution(
         _checked(path)  # an error should not come after the work
     if resolution is not None and resolution < 2:
         raise DomainError(f"The resolution is {resolution}; expected at least 2 points along the longest side.")
-    components = _components(solution.problem.layout, unknown)
+    shown = components(solution.problem.layout, unknown)
     with matplotlib.rc_context(STYLE):
         draw = _line_figure if solution.problem.domain.dim == 1 else _map_figure
-        figure = draw(solution, components, resolution)
+        figure = draw(solution, shown, resolution)
     if path is not None:
         save(figure, path)
     return figure
@@ -254,7 +254,7 @@ def _color_bar(image: Any, label: str, extend: str) -> None:
 def _map_figure(solution: Function, components: list[int], resolution: int | None) -> Any:
     problem = solution.problem
     shown = sections(problem.domain, resolution)
-    found = [_values(solution, section.points) for section in shown]
+    found = [values_at(solution, section.points) for section in shown]
     # With one section, value and error are side by side. With several, the sections are, and the errors come below.
     one, known, head = len(shown) == 1, problem.exact is not None, title(solution)
     if one and shown[0].title:
@@ -293,7 +293,7 @@ def _line_figure(solution: Function, components: list[int], resolution: int | No
     ends = [piece.chart(np.zeros((1, 0)))[0][0, 0] for piece in domain.pieces]
     x = np.union1d(np.linspace(domain.lower[0], domain.upper[0], resolution or LINE_RESOLUTION), ends)
     outside = (domain.level(x[:, None]) <= 0) & ~np.isin(x, ends)
-    found = np.where(outside[:, None], np.nan, _values(solution, x[:, None]))
+    found = np.where(outside[:, None], np.nan, values_at(solution, x[:, None]))
     figure, axes = new_figure(len(components), 1 + known, panel=(2.9, 2.0), title=title(solution))
     for row, component in zip(axes, components, strict=True):
         name = symbol(problem.component_names[component])
@@ -312,13 +312,13 @@ def _line_figure(solution: Function, components: list[int], resolution: int | No
     return figure
 
 
-def _values(solution: Function, points: Points) -> Float[np.ndarray, "n C"]:
+def values_at(solution: Function, points: Points) -> Float[np.ndarray, "n C"]:
     """The real components at points; of complex unknowns the real parts, then the imaginary parts."""
     values = solution(points).reshape(len(points), -1)
     return np.concatenate([np.real(values), np.imag(values)], axis=1) if np.iscomplexobj(values) else values
 
 
-def _components(layout: Layout, unknown: str | None) -> list[int]:
+def components(layout: Layout, unknown: str | None) -> list[int]:
     """The indices of the components of an unknown, of one component, or of all."""
     choices = {name: [index] for index, name in enumerate(layout.component_names)}
     starts = range(0, layout.components, layout.numbers)  # real parts, and imaginary parts if there are any

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from pdofm._types import Points, Vector
 from pdofm.domain import SpaceTime
 from pdofm.errors import DomainError, unknown_name
+from pdofm.features.slabs import Slabs
 from pdofm.output.export import mesh
 from pdofm.output.plot import line_panel, new_figure, solution_panel, symbol, value_limits
 from pdofm.output.section import Section
@@ -35,8 +36,9 @@ def _times(solution: Solution, count: int) -> tuple[SpaceTime, Vector]:
         raise DomainError(f"Only a solution in space-time has times to show; this one is on {domain!r}.")
     if count < 2:
         raise DomainError(f"Got {count} times; expected at least 2.")
-    slabs = getattr(solution, "slabs", ())
-    return domain, np.linspace(domain.t0, slabs[-1].end if slabs else domain.t1, count)
+    # A march that ended early has no values at later times.
+    end = solution.features.times[-1] if isinstance(solution.features, Slabs) else domain.t1
+    return domain, np.linspace(domain.t0, end, count)
 
 
 def _values(solution: Solution, x: Points, time: float) -> np.ndarray:

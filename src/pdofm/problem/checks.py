@@ -14,7 +14,7 @@ from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
-    *("slabs", "animate"),
+    *("slabs", "animate", "plot_surface", "show"),
     *("integral", "flux"),
 }
 

@@ -3,11 +3,11 @@
 import copy
 from dataclasses import dataclass
 from numbers import Real
-from os import PathLike
 from typing import Any
 
 from pdofm.errors import ProblemError
 from pdofm.problem.problem import Problem
+from pdofm.solving.drawn import Drawn
 
 
 class Arithmetic:
@@ -47,7 +47,7 @@ class Arithmetic:
 
 
 @dataclass(frozen=True, eq=False)
-class Sum(Arithmetic):
+class Sum(Drawn, Arithmetic):
     """A linear combination of solutions, and a constant: a function that is evaluated, differentiated and drawn like a
     solution. It lives on the domain of its first one."""
 
@@ -80,12 +80,6 @@ class Sum(Arithmetic):
         start, size = offsets[name]
         at = start if size == 1 else slice(start, start + size)
         return lambda *points: self(*points)[..., at]
-
-    def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
-        """A figure of the function, saved to `path` if given."""
-        from pdofm.output.plot import plot_solution
-
-        return plot_solution(self, path, **options)
 
     @property
     def _name(self) -> str:

@@ -27,6 +27,7 @@ from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
 from pdofm.shown import Shown
 from pdofm.solving.arithmetic import Arithmetic
+from pdofm.solving.drawn import Drawn
 from pdofm.solving.integral import Integral, integrate
 from pdofm.solving.stats import Attempt, Errors, Record, Stats
 from pdofm.solving.verdict import Verdict
@@ -139,7 +140,7 @@ class Side(Expansion):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(Shown, Expansion):
+class Solution(Shown, Drawn, Expansion):
     """The solution of a problem: ``u(x)`` for a point (d,), ``u(points)`` for many (n, d); in space-time also ``u(x,
     t)``.
 
@@ -194,23 +195,27 @@ class Solution(Shown, Expansion):
         each = {name: _errors(found[at], truth[at], names) for name, at in inside.items()}
         return replace(errors, regions=each)
 
-    def plot(self, path: str | PathLike | None = None, **options: Any) -> Any:
-        """A figure of the solution (and of its error where the exact solution is known), saved to `path` if given."""
-        from pdofm.output.plot import plot_solution
-
-        return plot_solution(self, path, **options)
-
     def plot_search(self, path: str | PathLike | None = None) -> Any:
         """A figure of the attempts: estimated error against features, one line per space."""
         from pdofm.output.plot import plot_search
 
         return plot_search(self, path)
 
-    def to_vtk(self, path: str | PathLike, **options: Any) -> None:
-        """Write the solution for ParaView, as ``.vtu`` or ``.vtk``; see `pdofm.output.export.write_vtk`."""
-        from pdofm.output.export import write_vtk
+    def animate(self, path: str | PathLike, **options: Any) -> None:
+        """Write an animation (.gif) of a solution in space-time; see `pdofm.output.series.animate`."""
+        from pdofm.output.series import animate
 
-        write_vtk(self, path, **options)
+        animate(self, path, **options)
+
+    def to_vtk(self, path: str | PathLike, **options: Any) -> None:
+        """Write the solution for ParaView: as ``.vtu`` or ``.vtk`` (`pdofm.output.export.write_vtk`), or in space-time
+        as a series of times, ``.pvd`` (`pdofm.output.series.write_series`)."""
+        if str(path).endswith(".pvd"):
+            from pdofm.output.series import write_series as write
+        else:
+            from pdofm.output.export import write_vtk as write
+
+        write(self, path, **options)
 
     def __reduce__(self) -> Any:
         """Pickled as in a file: without the equation, which is code."""
