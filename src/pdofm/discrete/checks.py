@@ -33,6 +33,11 @@ def check_problem(caller: str, problem: object) -> None:
             "be told, because derivatives are taken by functions of JAX. Write them with the operators of pdofm: grad, "
             "div, partial, laplacian, hessian."
         )
+    gap = problem.gap
+    if gap is not None:
+        raise ProblemError(f"{problem.name!r} does not determine its solution: {gap.why}. To repair it, {gap.remedy}.")
+    if problem.contradiction is not None:
+        raise ProblemError(f"No function solves {problem.name!r}: {problem.contradiction}")
 
 
 def check_fit(problem: Problem, features: Features) -> None:

@@ -19,6 +19,8 @@ from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.problem import checks, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
+from pdofm.problem.contradictions import find_contradiction
+from pdofm.problem.coverage import Gap, find_gap
 from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
 from pdofm.problem.trial import Trial
@@ -298,6 +300,19 @@ class Problem(Shown):
     def transitions(self) -> tuple[Transition, ...]:
         """Where coefficients of the operator change steeply."""
         return tuple(place for each in self._symbols for place in transitions(*each))
+
+    @cached_property
+    def gap(self) -> Gap | None:
+        """Where the boundary certainly lacks conditions; None if it does not, or if that cannot be told."""
+        if self.regions is not None:
+            return None
+        ((symbol, domain),) = self._symbols
+        return find_gap(symbol, domain, self.layout, self.terms[1:])
+
+    @cached_property
+    def contradiction(self) -> str | None:
+        """Two statements that cannot both hold, in words; None if none are found."""
+        return find_contradiction(self)
 
     def check_data(self, term: Term, rows: int, data: str) -> None:
         """Raise unless the right side of a term has one value at a point, or one for each of the `rows`; messages call

@@ -13,13 +13,17 @@ from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import BoxPolynomials, Features
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
-from pdofm.solving.estimate import estimate
+from pdofm.solving.estimate import Estimate, estimate
 from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Solution
+from pdofm.solving.stability import Stability, measure, place_of
 from pdofm.solving.stats import Residual, Stats
 from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
+
+FAR = 100.0
+"""The response to the residual counts as the error where it is so many times larger than the estimate."""
 
 
 def fit(
@@ -57,27 +61,19 @@ def fit(
             outcome.coefficients, others, check=True, fold=False, role="held out"
         )
         found = estimate(features, outcome, held_out, others[0].points)
-    stats = Stats(
-        rows=len(outcome.residual),
-        features=features.size,
-        components=problem.layout.components,
-        rank=outcome.factorization.rank,
-        condition=outcome.factorization.condition,
-        residuals=_residuals(outcome, held_out),
-        held_out_residual=_rms(held_out.b),
-        seconds=clock.seconds,
-        steps=outcome.steps,
-        undetermined=found.undetermined,
-    )
+        stable = measure(discretisation, held_out, others[0].points, outcome.coefficients)
+        error = stable.correction if stable.correction > FAR * found.error else found.error
+    stats = _stats(discretisation, outcome, held_out, clock, found, stable)
     evidence = replace(
-        gathered(discretisation, found.undetermined),
+        _with_stability(gathered(discretisation, found.undetermined), stable, discretisation),
         tol=tol,
         iteration=outcome.verdict,
-        estimate=found.error,
+        estimate=error,
         violations=_violations(held_out),
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
-    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+    free = None if evidence.is_determined else stable.function
+    return Solution(problem, features, outcome.coefficients, error, judge(evidence), stats, free=free)
 
 
 def _run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
@@ -112,6 +108,39 @@ def _violations(held_out: System) -> dict[str, float]:
     """The scaled residual of each term at held-out points, as a fraction of all scaled data."""
     data = _rms(held_out.scales * held_out.right)
     return {name: _rms(held_out.b[rows]) / data if data > 0 else 0.0 for name, rows in held_out.rows.items()}
+
+
+def _stats(
+    discretisation: Discretisation, outcome: Outcome, held_out: System, clock: Clock, found: Estimate, stable: Stability
+) -> Stats:
+    return Stats(
+        rows=len(outcome.residual),
+        features=discretisation.features.size,
+        components=discretisation.problem.layout.components,
+        rank=outcome.factorization.rank,
+        condition=outcome.factorization.condition,
+        residuals=_residuals(outcome, held_out),
+        held_out_residual=_rms(held_out.b),
+        seconds=clock.seconds,
+        steps=outcome.steps,
+        undetermined=found.undetermined,
+        stability=stable.constant,
+        stability_growth=stable.growth,
+        error_bound=stable.bound,
+    )
+
+
+def _with_stability(evidence: Evidence, stable: Stability, discretisation: Discretisation) -> Evidence:
+    """The evidence with what was measured about the stability of the problem."""
+    domain, features, function = discretisation.problem.domain, discretisation.features, stable.function
+    return replace(
+        evidence,
+        stability=stable.constant,
+        growth=stable.growth,
+        grown=stable.range,
+        amplification=stable.amplification,
+        freest="" if function is None else place_of(domain, features, function),
+    )
 
 
 def gathered(discretisation: Discretisation, free: float) -> Evidence:

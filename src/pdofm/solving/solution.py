@@ -24,15 +24,19 @@ from pdofm.errors import ProblemError
 from pdofm.features import Features
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.distance import relative_sizes
+from pdofm.problem.contradictions import check_exact
 from pdofm.problem.problem import Problem
 from pdofm.shown import Shown
 from pdofm.solving.arithmetic import Arithmetic
 from pdofm.solving.drawn import Drawn
 from pdofm.solving.integral import Integral, integrate
 from pdofm.solving.stats import Attempt, Errors, Record, Stats
-from pdofm.solving.verdict import Verdict
+from pdofm.solving.verdict import SATISFIED, Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
+
+DISAGREES = 10.0
+"""An error so many times above its estimate asks whether the exact solution solves the problem at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +156,8 @@ class Solution(Shown, Drawn, Expansion):
             views of it.
         space: the name of the space that was found, if a tolerance was asked for without features.
         attempts: the spaces that were tried for it.
+        free: the coefficients of the largest function that small data can cause, where they do not determine the
+            solution (see `plot_undetermined`).
     """
 
     error_estimate: float
@@ -159,6 +165,7 @@ class Solution(Shown, Drawn, Expansion):
     stats: Stats
     space: str = ""
     attempts: tuple[Attempt, ...] = ()
+    free: Coefficients | None = None
 
     @property
     def converged(self) -> bool:
@@ -188,6 +195,8 @@ class Solution(Shown, Drawn, Expansion):
         truth, found = (problem.layout.gathered(each) for each in pair)
         names = problem.layout.names
         errors = _errors(found, truth, names)
+        if self.converged and errors.relative_l2 > DISAGREES * max(self.error_estimate, SATISFIED):
+            check_exact(problem)
         if regions is None:
             return errors
         which = regions.which(z)
@@ -200,6 +209,13 @@ class Solution(Shown, Drawn, Expansion):
         from pdofm.output.plot import plot_search
 
         return plot_search(self, path)
+
+    def plot_undetermined(self, path: str | PathLike | None = None, **options: Any) -> Any:
+        """A figure of the largest function that data of size 1 can cause, where they do not determine the solution; see
+        `pdofm.output.free.plot_undetermined`."""
+        from pdofm.output.free import plot_undetermined
+
+        return plot_undetermined(self, path, **options)
 
     def animate(self, path: str | PathLike, **options: Any) -> None:
         """Write an animation (.gif) of a solution in space-time; see `pdofm.output.series.animate`."""
