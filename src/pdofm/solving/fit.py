@@ -22,9 +22,6 @@ from pdofm.solving.stats import Residual, Stats
 from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
 
-FAR = 100.0
-"""The response to the residual counts as the error where it is so many times larger than the estimate."""
-
 
 def fit(
     problem: Problem,
@@ -61,19 +58,19 @@ def fit(
             outcome.coefficients, others, check=True, fold=False, role="held out"
         )
         found = estimate(features, outcome, held_out, others[0].points)
-        stable = measure(discretisation, held_out, others[0].points, outcome.coefficients)
-        error = stable.correction if stable.correction > FAR * found.error else found.error
+        kept = system if outcome.verdict is None and system.folded is None else None  # an iteration overwrites its rows
+        stable = measure(discretisation, kept, held_out, others[0].points, outcome.coefficients)
     stats = _stats(discretisation, outcome, held_out, clock, found, stable)
     evidence = replace(
         _with_stability(gathered(discretisation, found.undetermined), stable, discretisation),
         tol=tol,
         iteration=outcome.verdict,
-        estimate=error,
+        estimate=found.error,
         violations=_violations(held_out),
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
     free = None if evidence.is_determined else stable.function
-    return Solution(problem, features, outcome.coefficients, error, judge(evidence), stats, free=free)
+    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats, free=free)
 
 
 def _run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
@@ -137,7 +134,7 @@ def _with_stability(evidence: Evidence, stable: Stability, discretisation: Discr
         evidence,
         stability=stable.constant,
         growth=stable.growth,
-        grown=stable.range,
+        grown=stable.grown,
         amplification=stable.amplification,
         freest="" if function is None else place_of(domain, features, function),
     )

@@ -9,8 +9,7 @@ singular value of Φ R⁻¹, and as the leading block of R belongs to the leadin
 nothing. Where a problem is well-posed γ does not depend on the space; where the data leave a part of the solution free,
 or where the problem is ill-posed, it grows with the number of features without bound.
 
-The coarse quarter of the features tells that apart at little cost, from the rows at held-out points. Only where γ grows
-there all of the features are looked at.
+The coarse quarter of the features tells that apart at little cost. Only where γ grows there all of them are looked at.
 """
 
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from pdofm.domain import Domain
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization
 
-COARSE = (1 / 16, 1 / 8, 1 / 4)
+COARSE = (1 / 8, 1 / 4)
 """Fractions of the features at which γ is measured first."""
 
 ALL = (1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -35,8 +34,9 @@ ALL = (1 / 8, 1 / 4, 1 / 2, 1.0)
 LOWEST_SIZE = 4
 """Spaces of fewer functions per component say nothing."""
 
-SUSPICIOUS = 1.5
-"""Growth among the coarse spaces from which all of the features are looked at."""
+SUSPICIOUS, SAMPLING = 1.5, 2.5
+"""Growth from one coarse space to the next from which all of the features are looked at: at the fitted points, and at
+held-out ones, which are so few on the boundary that γ is less certain."""
 
 SAMPLED = 256
 """Points at which functions are compared."""
@@ -54,76 +54,68 @@ class Stability:
     Attributes:
         constant: γ, the largest over the components.
         growth: by how much γ grew when the features were doubled for the last time; 1 where it does not grow.
-        range: γ relative to that of the coarsest space.
+        grown: γ relative to that of the coarsest space.
         amplification: γ times the size of the data, relative to the solution.
         bound: γ times the residual at held-out points, relative to the solution.
-        correction: the size of the solution in the coarse space for that residual as data, relative to the solution.
         function: the largest function of the space for unit data, where γ grows; else None.
     """
 
     constant: float
     growth: float
-    range: float
+    grown: float
     amplification: float
     bound: float
-    correction: float
     function: Coefficients | None = None
 
 
-def measure(discretisation: Discretisation, held_out: System, points: Points, found: Coefficients) -> Stability:
-    """The stability of a problem, linearised at the solution with the coefficients `found`; `held_out` is the system
-    there at points that are not fitted, of which those inside the domain are `points`."""
+def measure(
+    discretisation: Discretisation, fitted: System | None, held_out: System, points: Points, found: Coefficients
+) -> Stability:
+    """The stability of a problem, linearised at the solution with the coefficients `found`.
+
+    `held_out` is the system there at points that are not fitted, `points` are those inside the domain; `fitted`
+    is the one that was solved, if its rows are still there.
+    """
     features, components = discretisation.features, discretisation.problem.layout.components
     points = points[:SAMPLED]
     values = feature_values(features, points) / len(points) ** 0.5
     size = max(float(np.linalg.norm(values @ found, axis=0).max()), 1e-300)
-    in_units = _units(held_out)
-    residual, data = (held_out.left - held_out.right) * in_units, held_out.right * in_units
-    sizes = _sizes(features, COARSE)
-    if sizes:
-        columns = sizes[-1] * components
-        factored = METHOD.factor(np.asfortranarray(_physical(held_out, in_units, columns)))
-        constants = [_largest(values, factored, each, components)[0] for each in sizes]
-        correction = values[:, : sizes[-1]] @ factored.solve(residual).reshape(-1, components)
-        missed = float(np.linalg.norm(correction, axis=0).max()) / size
-        growth = float(np.max(constants[-1] / constants[0]))
-    else:
-        constants, missed, growth = [np.zeros(components)], 0.0, np.inf
+    rows = held_out if fitted is None else fitted
+    constants = _constants(rows, values, _sizes(features, COARSE), components)[0]
     function = None
-    range_ = growth
-    if growth <= SUSPICIOUS:
-        growth = 1.0
+    if len(constants) > 1 and np.max(constants[-1] / constants[0]) <= (SAMPLING if fitted is None else SUSPICIOUS):
+        growth = grown = 1.0
     else:
-        constants, function = _in_all(discretisation, held_out, values, found)
-        growth, range_ = (float(np.max(constants[-1] / before)) for before in (constants[-2], constants[0]))
+        sizes = _sizes(features, ALL)
+        rows = discretisation.system(found, discretisation.blocks) if fitted is None else fitted
+        if rows.folded is not None:  # the rows are not kept, and there are fewer at the held-out points
+            rows, sizes = held_out, [each for each in sizes if 2 * each <= features.size] or sizes[:1]
+        constants, largest = _constants(rows, values, sizes, components)
+        growth, grown = (float(np.max(constants[-1] / before)) for before in (constants[-2:][0], constants[0]))
+        function = np.zeros_like(found)
+        function[: sizes[-1]] = largest
     constant = float(np.max(constants[-1]))
+    data, residual = held_out.right * _units(held_out), (held_out.left - held_out.right) * _units(held_out)
     amplification, bound = (constant * float(np.linalg.norm(each)) / size for each in (data, residual))
-    return Stability(constant, growth, range_, amplification, bound, missed, function)
+    return Stability(constant, growth, grown, amplification, bound, function)
 
 
-def _in_all(
-    discretisation: Discretisation, held_out: System, values: np.ndarray, found: Coefficients
-) -> tuple[list[np.ndarray], Coefficients]:
-    """γ in all of the features and in coarser spaces, and the largest function."""
-    features, components = discretisation.features, found.shape[1]
-    system = discretisation.system(found, discretisation.blocks)
-    sizes = _sizes(features, ALL)
-    if system.folded is not None:  # the rows are not kept
-        system, sizes = held_out, [each for each in sizes if 2 * each <= features.size] or sizes[:1]
-    factored = METHOD.factor(np.asfortranarray(_physical(system, _units(system), sizes[-1] * components)))
+def _constants(
+    rows: System, values: np.ndarray, sizes: list[int], components: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """γ of the leading features, for several numbers of them, and the largest function of the last space."""
+    if not sizes:
+        return [], np.zeros((0, components))
+    factored = METHOD.factor(np.asfortranarray(_physical(rows, _units(rows), sizes[-1] * components)))
     each = [_largest(values, factored, size, components) for size in sizes]
-    constants = [constant for constant, _ in each]
-    if len(constants) == 1:
-        constants = [constants[0], constants[0]]
-    function = np.zeros_like(found)
-    function[: sizes[-1]] = each[-1][1]
-    return constants, function
+    return [constant for constant, _ in each], each[-1][1]
 
 
 def _sizes(features: Features, fractions: tuple[float, ...]) -> list[int]:
-    """Numbers of leading features, increasing."""
-    counts = {int(np.searchsorted(features.ranks, each)) if each < 1 else features.size for each in fractions}
-    return sorted(each for each in counts if each >= LOWEST_SIZE) or ([features.size] if 1.0 in fractions else [])
+    """Numbers of leading features, increasing. Features of one rank belong together."""
+    ranks, size = features.ranks, features.size
+    counts = {int(np.searchsorted(ranks, ranks[int(each * size)])) if each < 1 else size for each in fractions}
+    return sorted(each for each in counts if each >= LOWEST_SIZE) or ([size] if 1.0 in fractions else [])
 
 
 def _units(system: System) -> Float[np.ndarray, " n"]:
