@@ -52,6 +52,7 @@ from pdofm.features import (  # noqa: E402
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    SparsePolynomials,
     StretchedPolynomials,
     TransNet,
 )
@@ -133,6 +134,7 @@ __all__ = [
     "SpaceTime",
     "Stats",
     "Status",
+    "SparsePolynomials",
     "StretchedPolynomials",
     "Torus",
     "Trained",
