@@ -50,11 +50,12 @@ class Rule:
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. Then come polynomials, in many dimensions those
-    in few of the variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them: singular functions of
-    corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks and corners; where
-    boxes do not apply or do not suffice, a layer, details that take more polynomials, and a partition of unity.
-    Networks and random features, which depend least on the shape of the solution, come last.
+    Features at hand come first. An evolution is marched in time. Then come polynomials, in many dimensions those in
+    few of the variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come
+    remedies for what is known to spoil them: singular functions of corners, edges and round holes, then polynomials
+    in boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer,
+    details that take more polynomials, and a partition of unity. Networks and random features, which depend least
+    on the shape of the solution, come last.
     """
     for rule in RULES:
         if search.over:

@@ -1,7 +1,7 @@
 """Polynomials for many dimensions: products of Chebyshev polynomials in few of the coordinates.
 
-All polynomials up to a degree are too many in high dimensions: in ten, those of degree 6 are 8008. Many functions of many
-variables are sums of functions of few of them, or nearly so, and then products in few coordinates suffice.
+All polynomials up to a degree are too many in high dimensions: in ten, those of degree 6 are 8008. Many functions of
+many variables are sums of functions of few of them, or nearly so, and then products in few coordinates suffice.
 """
 
 from collections.abc import Sequence
