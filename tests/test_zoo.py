@@ -15,6 +15,9 @@ from pdofm.errors import PdofmError, UnknownNameError
 
 NAMES = pf.zoo.names("basic")
 
+PUBLISHED = ["sines-5d", "sines-10d", "heat-ball-5d", "heat-scales"]
+"""The problems of that group with exact solutions; in a hundred dimensions it takes long to evaluate them."""
+
 
 class Claim(NamedTuple):
     """A row of the table "How accurate it is" of README.md."""
@@ -93,6 +96,7 @@ def test_an_unknown_name_is_a_lookup_error():
 # ---- the exact solution
 
 
+@pytest.mark.parametrize("problem", [*NAMES, *PUBLISHED], indirect=True)
 def test_the_exact_solution_satisfies_the_equation_and_all_conditions(problem):
     """lhs(exact) = rhs at points of every term, relative to the size of what the left side adds up."""
     layout, exact = problem.layout, problem.exact_fields
