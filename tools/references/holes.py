@@ -6,7 +6,7 @@ the boundary values. By the maximum principle the solution is nowhere wrong by m
 """
 
 import numpy as np
-from common import DATA, save
+from common import save
 
 CENTER, RADIUS, DEGREE, POLES = 0.3, 0.1, 30, 44
 """The centers are (±0.3, ±0.3). Polynomials up to degree 4 · 30, poles up to order 44."""
@@ -48,8 +48,7 @@ def main() -> None:
     found = columns(x) @ coefficients
     relative = error / np.sqrt(np.mean(found**2))
     how = "harmonic functions fitted on the boundary; the error is bounded by the maximum principle"
-    save("holes-laplace", x, np.full(len(x), 1 / len(x)), found, relative, how)
-    print(error, DATA)
+    save("holes-laplace", x, np.full(len(x), 1 / len(x)), found[:, None], relative, how)
 
 
 if __name__ == "__main__":

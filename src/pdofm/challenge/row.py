@@ -4,12 +4,13 @@ import base64
 import math
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import pdofm as pf
 from pdofm.errors import PdofmError
@@ -143,7 +144,7 @@ def _picture(solution: pf.Solution | None) -> list[str]:
         return [base64.b64encode(path.read_bytes()).decode()]
 
 
-def largest_relative(found: Sequence[float], truth: Sequence[float]) -> float:
+def largest_relative(found: ArrayLike, truth: ArrayLike) -> float:
     """The largest relative error of some numbers."""
     a, b = np.asarray(found), np.asarray(truth)
     return float(np.max(np.abs(a - b) / np.abs(b))) if a.shape == b.shape else math.inf
