@@ -12,8 +12,10 @@ from pdofm.errors import PdofmError
 from pdofm.experiments import runner
 
 
-def row(name: str, error: float, estimate: float, converged: bool, published: float | None = None) -> Row:
-    answer = Answer(error, estimate, converged, "a space", 10)
+def row(
+    name: str, error: float, estimate: float, converged: bool, published: float | None = None, reference: float = 0.0
+) -> Row:
+    answer = Answer(error, estimate, converged, "a space", 10, reference=reference)
     known = Published(published, "someone, a table")
     return Row(name, "made up", "What is it?", lambda tol: answer, 1e-8, known)
 
@@ -48,9 +50,10 @@ def test_an_answer_is_judged_by_its_own_word_and_by_the_truth(tmp_path):
         row("right", 1e-9, 2e-9, True, 1e-5),
         row("wrong", 1e-3, 2e-9, True),
         row("modest", 1e-3, 1e-2, False, 1e-4),
+        row("few digits", 1e-3, 2e-9, True, reference=2e-3),
     ]
-    right, wrong, modest = run(rows, tmp_path)
-    assert [each.verdict for each in (right, wrong, modest)] == ["yes", "yes, wrongly", "no"]
+    right, wrong, modest, few = run(rows, tmp_path)
+    assert [each.verdict for each in (right, wrong, modest, few)] == ["yes", "yes, wrongly", "no", "yes"]
     assert right.ahead == pytest.approx(1e4)
     assert modest.ahead == pytest.approx(0.1)
     assert math.isnan(wrong.ahead)

@@ -17,8 +17,14 @@ CENTRE_LINES = {"cavity-1000": (-0.3885698, 0.3769447, -0.5270771)}
 """The smallest horizontal velocity on the vertical centre line, and the largest and the smallest vertical velocity on
 the horizontal one, by problem. Botella and Peyret move the lid to the left; here it moves to the right."""
 
+PRINTED = 1e-7 / 0.38
+"""The last digit that is printed of them, relatively."""
+
 FORCES = (5.57953523384, 0.010618948146, 0.11752016697)
 """Drag and lift of the cylinder, and the difference of the pressures before and behind it."""
+
+DIGITS = 1e-9
+"""Their relative error: the lift is printed to eleven digits, the last ones of which differ between publications."""
 
 
 def _extremes(solution: pf.Solution) -> tuple[float, float, float]:
@@ -38,7 +44,7 @@ def _extremes(solution: pf.Solution) -> tuple[float, float, float]:
 
 def _cavity(name: str, tol: float) -> Answer:
     solution = pf.solve(pf.zoo.get(name), tol=tol, max_seconds=300)
-    return answered(solution, largest_relative(_extremes(solution), CENTRE_LINES[name]))
+    return answered(solution, largest_relative(_extremes(solution), CENTRE_LINES[name]), PRINTED)
 
 
 def _cylinder(tol: float) -> Answer:
@@ -52,7 +58,7 @@ def _cylinder(tol: float) -> Answer:
         for i in range(2)
     )
     before, behind = solution([[0.15, 0.2], [0.25, 0.2]])[:, 2]
-    return answered(solution, largest_relative((drag, lift, before - behind), FORCES))
+    return answered(solution, largest_relative((drag, lift, before - behind), FORCES), DIGITS)
 
 
 ROWS: tuple[Row, ...] = (

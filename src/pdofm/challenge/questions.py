@@ -1,6 +1,7 @@
 """Rows that ask for numbers: eigenvalues."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import pdofm as pf
 from pdofm.challenge.row import Answer, Published, Row, largest_relative
@@ -12,6 +13,9 @@ LSHAPE = (9.6397238440219, 15.197251926455, 2 * np.pi**2, 29.5214811142, 31.9126
 
 UNSTABLE = 0.23752649 + 0.00373967j
 """The unstable eigenvalue of plane Poiseuille flow at Re = 10000, α = 1 (Orszag 1971)."""
+
+PRINTED = 1e-8
+"""The last digit that is printed of it."""
 
 
 def _membrane(tol: float) -> Answer:
@@ -32,7 +36,8 @@ def _orr_sommerfeld(tol: float) -> Answer:
     clamped = [pf.Dirichlet(0.0), pf.Neumann(0.0)]
     channel = pf.Problem(pf.Interval(-1, 1), operator, conditions=clamped, dtype=complex, name="orr-sommerfeld")
     near = UNSTABLE + 0.003
-    return _answer(pf.eigs(channel, 1, near=near, tol=tol, mass=lambda u, x: curl(u)(x)), (UNSTABLE,))
+    modes = pf.eigs(channel, 1, near=near, tol=tol, mass=lambda u, x: curl(u)(x))
+    return _answer(modes, (UNSTABLE,), reference=PRINTED / abs(UNSTABLE))
 
 
 def _oscillator(tol: float) -> Answer:
@@ -43,12 +48,12 @@ def _oscillator(tol: float) -> Answer:
     return _answer(pf.eigs(well, 6, tol=tol), 2.0 * np.arange(6) + 1)
 
 
-def _answer(modes: pf.Modes, truth) -> Answer:
+def _answer(modes: pf.Modes, truth: ArrayLike, reference: float = 1e-12) -> Answer:
     """The largest error of eigenvalues, in the order of their size."""
     found = np.sort_complex(modes.values) if np.iscomplexobj(modes.values) else np.sort(modes.values)
     first, estimate = modes[0], float(np.max(modes.error_estimates))
     error = largest_relative(found, np.asarray(truth))
-    return Answer(error, estimate, modes.converged, first.space, first.stats.features, first)
+    return Answer(error, estimate, modes.converged, first.space, first.stats.features, first, reference)
 
 
 ROWS: tuple[Row, ...] = (

@@ -18,10 +18,7 @@ HEAD = ("problem", "asked", "published", "error", "ahead", "estimated", "converg
 """The header of the table. "ahead" is the published error divided by ours; "cold" and "hot" are seconds."""
 
 RIGHT = 30.0
-"""The largest ratio of a true error to its estimate, in either direction, that counts as known."""
-
-SMALLEST = 1e-13
-"""Errors below it are rounding, which estimates need not know."""
+"""A converged answer is wrong if its error is more than so many times its estimate and the tolerance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +51,11 @@ class Entry:
         error, estimate = self.metrics["error"], self.metrics["estimated error"]
         if not self.metrics["converged"]:
             return "no"
-        if error > RIGHT * max(estimate, self.tol):
-            return "yes, wrongly"
-        return "yes"
+        return (
+            "yes, wrongly"
+            if error > RIGHT * max(estimate, self.tol) + self.metrics["error of the reference"]
+            else "yes"
+        )
 
 
 def entries(rows: Sequence[Row], cases: Sequence[Case], out: Path) -> list[Entry]:

@@ -50,6 +50,7 @@ class Answer:
         how: the space that it was found in.
         features: the size of that space.
         solution: a function to draw, if there is one.
+        reference: the error of what it is compared with, by its digits.
     """
 
     error: float
@@ -58,6 +59,7 @@ class Answer:
     how: str
     features: int
     solution: pf.Solution | None = None
+    reference: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +102,16 @@ def solved(name: str, tol: float) -> Answer:
     """Solve a problem of the zoo and compare the solution with its reference."""
     problem, reference = pf.zoo.get(name), pf.zoo.reference(name)
     solution = pf.solve(problem, tol=tol)
-    error = math.nan if reference is None else reference.relative_l2(solution)
-    return answered(solution, error)
+    if reference is None:
+        return answered(solution, math.nan)
+    return answered(solution, reference.relative_l2(solution), reference.error)
 
 
-def answered(solution: pf.Solution, error: float) -> Answer:
-    """The answer that consists of a solution with this error."""
+def answered(solution: pf.Solution, error: float, reference: float = 0.0) -> Answer:
+    """The answer that consists of a solution with this error, against a reference with that one."""
     space = solution.space or type(solution.features).__name__
-    return Answer(error, solution.error_estimate, solution.converged, space, solution.stats.features, solution)
+    size = solution.stats.features
+    return Answer(error, solution.error_estimate, solution.converged, space, size, solution, reference)
 
 
 def _run(answer: Callable[[float], Answer], tol: float, seed: int) -> Measured:
@@ -123,6 +127,7 @@ def _run(answer: Callable[[float], Answer], tol: float, seed: int) -> Measured:
     metrics = {
         "error": found.error,
         "estimated error": found.estimate,
+        "error of the reference": found.reference,
         "converged": float(found.converged),
         "features": float(found.features),
         "cold seconds": cold,
