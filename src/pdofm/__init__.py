@@ -52,6 +52,7 @@ from pdofm.features import (  # noqa: E402
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    SparsePolynomials,
     StretchedPolynomials,
     TransNet,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "Solutions",
     "Solver",
     "SpaceTime",
+    "SparsePolynomials",
     "Stats",
     "Status",
     "StretchedPolynomials",
