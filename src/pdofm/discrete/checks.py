@@ -1,5 +1,7 @@
 """Checks of a problem, and of features for it, before anything is solved."""
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from pdofm.discrete.assemble import assemble
@@ -7,6 +9,8 @@ from pdofm.discrete.collocate import collocate
 from pdofm.discrete.evaluate import feature_values
 from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features
+from pdofm.problem.contradictions import find_contradiction
+from pdofm.problem.coverage import find_gap
 from pdofm.problem.problem import Problem
 
 IMPOSED_POINTS = 32
@@ -33,11 +37,25 @@ def check_problem(caller: str, problem: object) -> None:
             "be told, because derivatives are taken by functions of JAX. Write them with the operators of pdofm: grad, "
             "div, partial, laplacian, hessian."
         )
-    gap = problem.gap
-    if gap is not None:
-        raise ProblemError(f"{problem.name!r} does not determine its solution: {gap.why}. To repair it, {gap.remedy}.")
-    if problem.contradiction is not None:
-        raise ProblemError(f"No function solves {problem.name!r}: {problem.contradiction}")
+    flaw = _flaw(problem)
+    if flaw:
+        raise ProblemError(flaw)
+
+
+_known_flaws: "WeakKeyDictionary[Problem, str]" = WeakKeyDictionary()
+
+
+def _flaw(problem: Problem) -> str:
+    """Why a statement cannot determine a solution, empty if nothing is found; looked for once per problem."""
+    if problem not in _known_flaws:
+        gap, flaw = find_gap(problem), ""
+        if gap is not None:
+            flaw = f"{problem.name!r} does not determine its solution: {gap.why}. To repair it, {gap.remedy}."
+        else:
+            contradiction = find_contradiction(problem)
+            flaw = "" if contradiction is None else f"No function solves {problem.name!r}: {contradiction}"
+        _known_flaws[problem] = flaw
+    return _known_flaws[problem]
 
 
 def check_fit(problem: Problem, features: Features) -> None:

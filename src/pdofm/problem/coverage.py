@@ -8,6 +8,7 @@ interval an equation of order d needs d conditions in all.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
@@ -19,6 +20,9 @@ from pdofm.calculus.terms import Average, Layout, Term
 from pdofm.domain import Domain, Part
 from pdofm.domain.boundary import Piece
 from pdofm.problem.conditions import JUST_INSIDE
+
+if TYPE_CHECKING:
+    from pdofm.problem.problem import Problem
 
 POINTS = 12
 """Points inside the domain at which the type of an equation is determined."""
@@ -57,8 +61,14 @@ class Gap:
     remedy: str
 
 
-def find_gap(symbol: Symbol, domain: Domain, layout: Layout, conditions: Sequence[Term]) -> Gap | None:
-    """Where the boundary certainly lacks conditions; None if it does not, or if that cannot be told."""
+def find_gap(problem: "Problem") -> Gap | None:
+    """Where the boundary certainly lacks conditions; None if it does not, or if that cannot be told: data inside the
+    domain may make up for conditions, and regions and unknown numbers are not looked at."""
+    if problem.regions is not None or problem.measured or problem.parameters.names:
+        return None
+    domain, layout = problem.domain, problem.layout
+    conditions, space_dim = problem.terms[1:], problem.domain.dim - problem.layout.has_time
+    symbol = symbol_of(problem.equations[0].lhs, layout, domain.dim, space_dim)
     if not (symbol.is_small and symbol.entries == layout.components):
         return None
     points, counts = domain.sample(POINTS), _Counts(domain, layout, conditions)

@@ -35,6 +35,7 @@ class Outcome:
         projected: the projected right-hand side.
         residual: left minus right side at the fitted points; `rows` tells which entries belong to which term.
         verdict: how the iteration ended; None if there was none.
+        kept: the system at the fitted points, if its rows are still there: an iteration overwrites them.
         held_out: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
             the factorization.
     """
@@ -47,6 +48,7 @@ class Outcome:
     verdict: Verdict | None = None
     steps: list[dict[str, float]] = field(default_factory=list)
     held_out: System | None = None
+    kept: System | None = None
 
     @property
     def iteration_error(self) -> float:
@@ -95,7 +97,18 @@ class Linear(Method):
         residual = residuals(discretisation.problem.layout, discretisation.features, discretisation.blocks, system, c)
         _refuse(discretisation, discretisation.nonlinear_terms(c))
         held_out = None if system.held_out is None else system.held_out.moved(c)
-        return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out)
+        kept = system if system.folded is None else None
+        return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out, kept=kept)
+
+
+def run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
+    """Run a method; without one, try a linear solve, and Newton's method if the problem turns out nonlinear."""
+    try:
+        return (method or Linear()).run(discretisation, system)
+    except NonlinearError:
+        if method is not None:
+            raise
+        return Newton().run(discretisation, system)
 
 
 def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
