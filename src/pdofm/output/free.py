@@ -21,7 +21,8 @@ class Free(Expansion):
 def plot_undetermined(solution: Solution, path: str | PathLike | None = None, **options: Any) -> Any:
     """A figure of the largest function that data of size 1 can cause, where they do not determine the solution: where
     it is large, a condition is missing. The options are those of `plot_solution`."""
-    if getattr(solution, "free", None) is None:
+    free = getattr(solution, "free", None)
+    if free is None:
         measured = getattr(getattr(solution, "stats", None), "stability", None)
         known = "was not measured in this space" if measured is None else f"is {measured:.1e} and does not grow"
         raise SolveError(
@@ -31,4 +32,4 @@ def plot_undetermined(solution: Solution, path: str | PathLike | None = None, **
     problem = copy.copy(solution.problem)
     object.__setattr__(problem, "exact", None)
     object.__setattr__(problem, "name", f"what the data of {problem.name!r} leave free")
-    return plot_solution(Free(problem, solution.features, solution.free), path, **options)
+    return plot_solution(Free(problem, solution.features, free), path, **options)
