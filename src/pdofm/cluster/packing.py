@@ -13,7 +13,7 @@ from pdofm.domain import Domain
 from pdofm.errors import ClusterError
 
 KEPT = 8
-"""Values that a process keeps unpacked: tasks of one problem share its compiled functions."""
+"""Values that a process keeps unpacked, the last ones used: tasks of one problem share its compiled functions."""
 
 
 _unpacked: dict[bytes, Any] = {}
@@ -29,12 +29,13 @@ class Packed:
     def value(self) -> Any:
         """The value. The same content gives the same object, so that what was compiled for it is found again."""
         digest = hashlib.sha256(self.content).digest()
-        if digest not in _unpacked:
+        found = _unpacked.pop(digest, None)
+        if found is None:
             found = pickle.loads(self.content)
             while len(_unpacked) >= KEPT:
                 del _unpacked[next(iter(_unpacked))]
-            _unpacked[digest] = found
-        return _unpacked[digest]
+        _unpacked[digest] = found  # the last one, as the one that was used last
+        return found
 
 
 def pack(value: Any, what: str) -> Packed:

@@ -1,20 +1,22 @@
 """One solve with given features: validate, choose what is not given, run a method, wrap the answer."""
 
 from dataclasses import replace
-
-import numpy as np
+from typing import Any
 
 from pdofm._types import Key
 from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation, discretise
+from pdofm.discrete.look import Look
 from pdofm.discrete.memory import Memory
+from pdofm.discrete.shared import discretise_shared
 from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import BoxPolynomials, Features
+from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
-from pdofm.solving.given import check_given_in_boxes, fit_given
+from pdofm.solving.given import check_given_in_boxes, fit_given, refuse_cluster
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Residual, Stats
@@ -33,6 +35,7 @@ def fit(
     tol: float | None = None,
     key: Key = 0,
     memory: Memory | None = None,
+    cluster: Any = None,
 ) -> Solution:
     """Solve a problem in given features, without warnings: the verdict of the solution says whether it converged.
 
@@ -40,31 +43,31 @@ def fit(
     """
     _check_method(method)
     if isinstance(features, BoxPolynomials):
+        refuse_cluster(cluster)
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
         return fit_given(problem, features, method, tol, key)
-    clock = Clock()
+    clock, stated = Clock(), (problem, features, points, boundary_points, sampling, key)
     with clock("points"):
-        discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
-        others = discretisation.other_points(discretisation.features.size)
-        discretisation = replace(discretisation, held_out=others)
+        if cluster is None:
+            discretisation = discretise("solve", *stated, memory)
+        else:
+            discretisation = discretise_shared("solve", *stated, executor=executor_of(cluster))
+        discretisation = discretisation.with_held_out()
     features = discretisation.features
     with clock("assemble"):
         system = (method or Linear()).system(discretisation)
     with clock("solve"):
         outcome = _run(method, discretisation, system)
     with clock("estimate"):
-        held_out = outcome.held_out or discretisation.system(
-            outcome.coefficients, others, check=True, fold=False, role="held out"
-        )
-        found = estimate(features, outcome, held_out, others[0].points)
+        found = estimate(discretisation, outcome)
     stats = Stats(
-        rows=len(outcome.residual),
+        rows=outcome.residuals.rows,
         features=features.size,
         components=problem.layout.components,
         rank=outcome.factorization.rank,
         condition=outcome.factorization.condition,
-        residuals=_residuals(outcome, held_out),
-        held_out_residual=_rms(held_out.b),
+        residuals=_residuals(outcome, found.look),
+        held_out_residual=found.look.scaled.mean,
         seconds=clock.seconds,
         steps=outcome.steps,
         undetermined=found.undetermined,
@@ -74,7 +77,7 @@ def fit(
         tol=tol,
         iteration=outcome.verdict,
         estimate=found.error,
-        violations=_violations(held_out),
+        violations=_violations(found.look),
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
@@ -99,28 +102,21 @@ def _check_method(method: object) -> None:
         )
 
 
-def _residuals(outcome: Outcome, held_out: System) -> dict[str, Residual]:
+def _residuals(outcome: Outcome, look: Look) -> dict[str, Residual]:
     """The residual of each term, at fitted and held-out points."""
-    others = held_out.left - held_out.right
-    return {
-        name: Residual(_rms(outcome.residual[rows]), _rms(others[held_out.rows[name]]))
-        for name, rows in outcome.rows.items()
-    }
+    fitted, others = outcome.residuals.rms, look.raw.rms
+    return {name: Residual(fitted[name], others[name]) for name in fitted}
 
 
-def _violations(held_out: System) -> dict[str, float]:
+def _violations(look: Look) -> dict[str, float]:
     """The scaled residual of each term at held-out points, as a fraction of all scaled data."""
-    data = _rms(held_out.scales * held_out.right)
-    return {name: _rms(held_out.b[rows]) / data if data > 0 else 0.0 for name, rows in held_out.rows.items()}
+    data = look.data.mean
+    return {name: rms / data if data > 0 else 0.0 for name, rms in look.scaled.rms.items()}
 
 
 def gathered(discretisation: Discretisation, free: float) -> Evidence:
     """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
     is unique, from the fraction `free` of a random function that the problem does not see."""
     usual, _ = default_counts(discretisation.problem, discretisation.features.size)
-    inside = len(discretisation.blocks[0].points)
+    inside = discretisation.interior_points
     return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))

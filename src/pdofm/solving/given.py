@@ -1,5 +1,7 @@
 """One solve in given boxes: block QR instead of dense least squares, with an estimate from lower degrees."""
 
+from typing import Any
+
 import numpy as np
 
 from pdofm._types import Key
@@ -39,6 +41,15 @@ def check_given_in_boxes(
         raise SolveError(
             f"Polynomials in boxes are solved by a block QR; got method={method!r}. Give Linear() or Newton() without "
             "lstsq=, or other features."
+        )
+
+
+def refuse_cluster(cluster: Any) -> None:
+    """Refuse to eliminate boxes elsewhere."""
+    if cluster is not None:
+        raise SolveError(
+            "Polynomials in boxes are eliminated in one process. Leave cluster= out, give other features, or solve "
+            "independent problems side by side: pdofm.cluster.Dask(client).map(solve_one, problems)."
         )
 
 
