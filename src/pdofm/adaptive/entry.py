@@ -21,6 +21,12 @@ from pdofm.solving.verdict import ROUNDING
 MAX_SECONDS = 120.0
 """Default time after which a search begins nothing new."""
 
+SEARCH_IS_LOCAL = (
+    "belongs to features that you choose: give them, too. A search tries one space after another, each following "
+    "from the last. Independent searches run side by side: pdofm.cluster.Dask(client).map(solve_one, problems)"
+)
+"""Why a search does not use a cluster."""
+
 
 def solve(
     problem: Problem,
@@ -71,11 +77,7 @@ def solve(
     searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds, "candidates": candidates}
     if features is None and tol is not None:
         _refuse(placed, "belongs to features that you choose: give them, too")
-        _refuse(
-            {"cluster": cluster},
-            "belongs to features that you choose: give them, too. A search tries one space after another, each of which "
-            "follows from the last. Independent searches run side by side: pdofm.cluster.Dask(client).map(one, problems)",
-        )
+        _refuse({"cluster": cluster}, SEARCH_IS_LOCAL)
         solution = _search(problem, tol, method, key, **{k: v for k, v in searched.items() if v is not None})
     else:
         _refuse(searched, "belongs to a search: give tol=, and no features")

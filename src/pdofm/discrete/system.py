@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -99,6 +99,7 @@ class System:
         return self.b if self.folded is None else self.folded
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Takes rows as they are computed, in place of a matrix that has all of them."""
 
