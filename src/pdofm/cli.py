@@ -226,7 +226,7 @@ def _pool(workers: int, cluster: str | None) -> pf.cluster.Pool:
 
 
 BENCHMARKS = (
-    "Names: assembly, training, lstsq, partition, transfer, start, growth (a few minutes each), cluster and accuracy (a "
+    "Names: assembly, training, lstsq, partition, transfer, start, growth (minutes each), cluster and accuracy (a "
     "quarter of an hour each, if all packages that the last compares with are installed). All of them if omitted."
 )
 """The help of the argument of ``pdofm bench``: every benchmark with the time that it takes."""
