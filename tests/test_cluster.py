@@ -22,7 +22,7 @@ from pdofm.numerics.executor import Serial, Share, executor_of
 def client():
     """Two processes of one thread. They import pdofm once for all tests."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -139,7 +139,7 @@ def test_iterations_run_on_a_cluster(client, method):
 
 def test_the_number_of_shares_decides_the_bits_and_the_workers_do_not(client):
     problem = pf.zoo.get("poisson-1d")
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as alone, Client(alone) as other:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as alone, Client(alone) as other:
         one, two, again = (
             pf.solve(problem, 60, cluster=pf.cluster.Dask(each, shares=5), **POINTS).coefficients
             for each in (other, client, client)
@@ -151,14 +151,12 @@ def test_the_number_of_shares_decides_the_bits_and_the_workers_do_not(client):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("poisson-square", {}),
-        ("poisson-square", {"sampling": "grid"}),
-        ("poisson-square", {"sampling": "clustered"}),
-        ("elasticity", {}),
         ("wave-periodic", {}),
-        ("heat", {}),
+        ("heat", {"sampling": "grid"}),
+        ("heat", {"sampling": "clustered"}),
     ],
 )
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")  # thirty features are few
 def test_shares_have_as_many_points_as_one_machine_and_the_same(name, options):
     problem = pf.zoo.get(name)
     here, there = (pf.solve(problem, 30, points=1000, cluster=each, **options) for each in (None, Serial()))
@@ -221,7 +219,7 @@ def test_what_a_cluster_does_not_do_is_refused(client):
 def test_a_worker_that_is_killed_costs_its_tasks_only():
     problem = pf.zoo.get("poisson-1d")
     expected = pf.solve(problem, 60, cluster=Serial(shares=12), **POINTS)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         executor = pf.cluster.Dask(client, shares=12)
         before = pf.solve(problem, 60, cluster=executor, **POINTS)
         pids = list(client.run(os.getpid).values())
@@ -240,7 +238,7 @@ def test_a_worker_that_is_killed_costs_its_tasks_only():
 
 
 def test_a_lost_scheduler_is_reported():
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
         client = Client(cluster)
         executor = pf.cluster.Dask(client)
         waiting = executor.submit(time.sleep, 60, name="pdofm-test")

@@ -75,7 +75,7 @@ def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -
     options: dict[str, Any] = {"points": rows - rows // 64, "boundary_points": rows // 64}
     found, seconds = [], 1.0
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         pf.solve(problem, space, points=4 * features, cluster=pf.cluster.Dask(client, shares=2 * workers))
