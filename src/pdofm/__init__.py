@@ -52,6 +52,7 @@ from pdofm.features import (  # noqa: E402
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    SparsePolynomials,
     StretchedPolynomials,
     TransNet,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "Solutions",
     "Solver",
     "SpaceTime",
+    "SparsePolynomials",
     "Stats",
     "Status",
     "StretchedPolynomials",
