@@ -137,17 +137,6 @@ def test_iterations_run_on_a_cluster(client, method):
     assert found.error_estimate < 1e-9
 
 
-def test_the_number_of_shares_decides_the_bits_and_the_workers_do_not(client):
-    problem = pf.zoo.get("poisson-1d")
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as alone, Client(alone) as other:
-        one, two, again = (
-            pf.solve(problem, 60, cluster=pf.cluster.Dask(each, shares=5), **POINTS).coefficients
-            for each in (other, client, client)
-        )
-    np.testing.assert_array_equal(one, two)
-    np.testing.assert_array_equal(two, again)
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -197,7 +186,7 @@ def test_a_factored_problem_stays_on_the_cluster(client):
     kinked = np.abs(there.points["equation"])
     with pytest.warns(pf.errors.ConvergenceWarning):
         rough = [each.solve(np.where(kinked > 0.5, 1.0, 0.0)).residuals for each in (here, there)]
-    np.testing.assert_allclose(*rough, rtol=1e-6)
+    np.testing.assert_allclose(*rough, rtol=1e-2)
 
 
 def test_evaluation_is_divided_among_workers(client):
@@ -211,30 +200,49 @@ def test_what_a_cluster_does_not_do_is_refused(client):
     with pytest.raises(SolveError, match="search tries one space after another"):
         pf.solve(problem, tol=1e-8, cluster=client)
     boxes = pf.BoxPolynomials.grid(problem.domain, 2, 4)
-    for verb in (pf.solve, pf.factor):
-        with pytest.raises(SolveError, match="eliminated in one process"):
-            verb(problem, boxes, cluster=client)
+    with pytest.raises(SolveError, match="keeps polynomials in boxes in one process"):
+        pf.factor(problem, boxes, cluster=client)
+    mean = problem.replace(conditions=[pf.Neumann(0.0), pf.Mean(0.0)])
+    with pytest.raises(SolveError, match="condition on a mean"):
+        pf.solve(mean, boxes, cluster=client)
 
 
-def test_a_worker_that_is_killed_costs_its_tasks_only():
-    problem = pf.zoo.get("poisson-1d")
-    expected = pf.solve(problem, 60, cluster=Serial(shares=12), **POINTS)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
-        executor = pf.cluster.Dask(client, shares=12)
-        before = pf.solve(problem, 60, cluster=executor, **POINTS)
-        pids = list(client.run(os.getpid).values())
-
-        def kill():
-            time.sleep(0.2)
-            os.kill(pids[0], signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        after = pf.solve(problem, 60, cluster=executor, **POINTS)
-        killer.join()
-    np.testing.assert_array_equal(before.coefficients, after.coefficients)
+@pytest.mark.parametrize("name", ["poisson-square", "poisson-lshape", "burgers"])
+def test_boxes_are_eliminated_in_parts(client, name):
+    problem = pf.zoo.get(name)
+    boxes = pf.BoxPolynomials.grid(problem.domain, 6 if problem.domain.dim == 1 else 4, 8)
+    cluster = pf.cluster.Dask(client, shares=3) if name == "poisson-square" else Serial(shares=3)
+    here, there = (pf.solve(problem, boxes, tol=1.0, cluster=each) for each in (None, cluster))
     x = problem.domain.sample(100)
-    np.testing.assert_allclose(after(x), expected(x), atol=1e-14)
+    np.testing.assert_allclose(there(x), here(x), atol=1e-11)
+    assert (there.stats.rank, there.stats.rows) == (here.stats.rank, here.stats.rows)
+    np.testing.assert_allclose(there.error_estimate, here.error_estimate, rtol=1e-2)
+    assert there.stats.undetermined < 1e-8
+
+
+def test_parts_see_what_the_problem_leaves_free():
+    free = pf.Problem(
+        pf.Box([0, 0], [1, 1]), lambda u, x: -pf.laplacian(u)(x), source=0.0, conditions=[pf.Neumann(0.0)]
+    )
+    boxes = pf.BoxPolynomials.grid(free.domain, 3, 4)
+    for cluster in (None, Serial(shares=4)):
+        with pytest.warns(pf.errors.ConvergenceWarning, match="not unique"):
+            assert not pf.solve(free, boxes, cluster=cluster).converged
+
+
+def test_neither_the_number_of_workers_nor_their_death_changes_a_bit(client):
+    problem = pf.zoo.get("poisson-1d")
+    expected = pf.solve(problem, 60, cluster=pf.cluster.Dask(client, shares=12), **POINTS).coefficients
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as alone, Client(alone) as other:
+        executor = pf.cluster.Dask(other, shares=12)
+        with_one = pf.solve(problem, 60, cluster=executor, **POINTS).coefficients
+        (pid,) = other.run(os.getpid).values()
+        killer = threading.Timer(0.2, os.kill, [pid, signal.SIGKILL])
+        killer.start()
+        killed = pf.solve(problem, 60, cluster=executor, **POINTS).coefficients
+        killer.join()
+    np.testing.assert_array_equal(with_one, expected)
+    np.testing.assert_array_equal(killed, expected)
 
 
 def test_a_lost_scheduler_is_reported():

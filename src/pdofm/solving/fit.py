@@ -16,7 +16,7 @@ from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
-from pdofm.solving.given import check_given_in_boxes, fit_given, refuse_cluster
+from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.methods import Linear, Method, Newton, Outcome
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Residual, Stats
@@ -43,9 +43,8 @@ def fit(
     """
     _check_method(method)
     if isinstance(features, BoxPolynomials):
-        refuse_cluster(cluster)
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
-        return fit_given(problem, features, method, tol, key)
+        return fit_given(problem, features, method, tol, key, cluster)
     clock, stated = Clock(), (problem, features, points, boundary_points, sampling, key)
     with clock("points"):
         if cluster is None:
