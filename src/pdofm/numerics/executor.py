@@ -130,7 +130,7 @@ def executor_of(cluster: Any, **options: Any) -> Executor:
 
 ROWS_PER_COLUMN = 16
 """Rows of a share, per column of the matrix. A share is then reduced with 32 m³ operations, and two shares are combined
-with about 1 m³: the tree costs a few percent."""
+with 2/3 m³: the tree costs a few percent."""
 
 
 def shares_for(rows: int, columns: int) -> int:

@@ -103,12 +103,12 @@ class SharedSolver(Solver):
         self, sources: Any, boundary: Any
     ) -> tuple[Float[np.ndarray, "size sides"], Float[np.ndarray, " sides"], bool]:
         shared, places, executor = self._shared, self._shared.places, self._shared.executor
-        tabulated = [each for each in (sources, *_values(boundary)) if np.ndim(each) > 1]
-        own = self._own if tabulated else own_blocks(self.problem, list(shared.blocks))
+        is_tabulated = any(_is_array(each) for each in (sources, *_values(boundary)))
+        own = self._own if is_tabulated else own_blocks(self.problem, list(shared.blocks))
         data = RightHandSides(self.problem, own, sources, boundary)
         if not isinstance(boundary, Mapping) and boundary is not None:  # a single condition
             boundary = {name: boundary for name in own if name != "equation"}
-        if tabulated:
+        if is_tabulated:
             given = [executor.send(each, "The data") for each in self._cuts(sources, boundary)]
         else:
             given = [executor.send(Data(sources, boundary), "The right-hand sides")] * places.shares
@@ -150,7 +150,7 @@ class SharedSolver(Solver):
                 at[block.term.name] = slice(start, start + block.equations)
 
             def cut(name: str, value: Any, at: dict[str, slice] = at) -> Any:
-                return np.asarray(value)[at[name]] if np.ndim(value) > 1 and not isinstance(value, list) else value
+                return np.asarray(value)[at[name]] if _is_array(value) else value
 
             values = {name: cut(name, value) for name, value in (boundary or {}).items() if name in at}
             yield Data(cut("equation", sources), values)
@@ -265,6 +265,10 @@ class _Products:
 
 def _values(boundary: Any) -> list[Any]:
     return list(boundary.values()) if isinstance(boundary, Mapping) else [boundary]
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and np.ndim(value) > 0
 
 
 def _some(k: int, most: int) -> Iterator[slice]:
