@@ -11,7 +11,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -66,14 +66,14 @@ def poisson() -> pf.Problem:
     return pf.Problem(SQUARE, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=exact)
 
 
-def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -> list[dict[str, Any]]:
+def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -> Iterator[dict[str, Any]]:
     """Solve on a new cluster, `repeats` times after a small solve that compiles; with `kill` a random worker is killed
     at a random moment of each."""
     from distributed import Client, LocalCluster
 
     problem, space = poisson(), pf.Chebyshev(SQUARE, features)
     options: dict[str, Any] = {"points": rows - rows // 64, "boundary_points": rows // 64}
-    found, seconds = [], 1.0
+    seconds = 1.0
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
@@ -87,26 +87,24 @@ def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -
             if killer is not None:
                 killer.start()
             solution = pf.solve(problem, space, cluster=executor, **options)
-            seconds = time.perf_counter() - start if killer is None else seconds
+            took = time.perf_counter() - start
+            seconds = took if killer is None else seconds
             if killer is not None:
                 killer.join()
             after = client.run(_sent)
-            found.append(
-                {
-                    "workers": workers,
-                    "rows": solution.stats.rows,
-                    "features": space.size,
-                    "shares": pf.cluster.shares_for(rows, space.size),
-                    "seconds": time.perf_counter() - start,
-                    "killed": killer is not None,
-                    "peak": max(client.run(peak_memory).values()),
-                    "sent": max(after[each] - before.get(each, 0) for each in after),
-                    "hash": hashlib.sha256(solution.coefficients.tobytes()).hexdigest()[:16],
-                    "error": solution.errors().relative_l2,
-                    "estimate": solution.error_estimate,
-                }
-            )
-    return found
+            yield {
+                "workers": workers,
+                "rows": solution.stats.rows,
+                "features": space.size,
+                "shares": pf.cluster.shares_for(rows, space.size),
+                "seconds": took,
+                "killed": killer is not None,
+                "peak": max(client.run(peak_memory).values()),
+                "sent": max(after[each] - before.get(each, 0) for each in after),
+                "hash": hashlib.sha256(solution.coefficients.tobytes()).hexdigest()[:16],
+                "error": solution.errors().relative_l2,
+                "estimate": solution.error_estimate,
+            }
 
 
 def _sent(dask_worker: Any) -> int:

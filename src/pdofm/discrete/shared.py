@@ -26,6 +26,7 @@ from pdofm.discrete.system import Sums, System
 from pdofm.features import Features
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.lstsq import Folding, Stacked, split
+from pdofm.numerics.sampling import check_request
 from pdofm.problem.problem import Problem
 
 
@@ -158,6 +159,8 @@ def discretise_shared(
 ) -> SharedDiscretisation:
     """Validate what `caller` was given, choose what was not given, and leave the points to the executor."""
     places, seed = place(caller, problem, features, points, boundary_points, sampling, key, executor.shares)
+    check_request(places.interior, sampling)
+    check_request(places.boundary, sampling)
     blocks = places.few(*default_counts(problem, places.features.size)).all_blocks()
     check_rows(places.interior + places.boundary, places.features)
     return SharedDiscretisation(
