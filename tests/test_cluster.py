@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 
+import dask
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -233,7 +234,9 @@ def test_parts_see_what_the_problem_leaves_free():
 def test_neither_the_number_of_workers_nor_their_death_changes_a_bit(client):
     problem = pf.zoo.get("poisson-1d")
     expected = pf.solve(problem, 60, cluster=pf.cluster.Dask(client, shares=12), **POINTS).coefficients
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as alone, Client(alone) as other:
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10m"})
+    local = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
+    with patient, local as alone, Client(alone) as other:
         executor = pf.cluster.Dask(other, shares=12)
         with_one = pf.solve(problem, 60, cluster=executor, **POINTS).coefficients
         (pid,) = other.run(os.getpid).values()
@@ -243,6 +246,13 @@ def test_neither_the_number_of_workers_nor_their_death_changes_a_bit(client):
         killer.join()
     np.testing.assert_array_equal(with_one, expected)
     np.testing.assert_array_equal(killed, expected)
+
+
+def test_a_cluster_without_workers_is_reported():
+    with LocalCluster(n_workers=0, dashboard_address=":0") as cluster, Client(cluster) as client:
+        executor = pf.cluster.Dask(client, patience=0.0)
+        with pytest.raises(ClusterError, match="has had no workers"):
+            executor.result(executor.submit(len, "", name="pdofm-test"))
 
 
 def test_a_lost_scheduler_is_reported():

@@ -69,12 +69,14 @@ def poisson() -> pf.Problem:
 def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -> Iterator[dict[str, Any]]:
     """Solve on a new cluster, `repeats` times after a small solve that compiles; with `kill` a random worker is killed
     at a random moment of each."""
+    import dask
     from distributed import Client, LocalCluster
 
     problem, space = poisson(), pf.Chebyshev(SQUARE, features)
     options: dict[str, Any] = {"points": rows - rows // 64, "boundary_points": rows // 64}
     seconds = 1.0
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10m"}),  # busy machines start workers slowly
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
