@@ -120,9 +120,9 @@ class Dask(Executor):
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.patience:
                 raise ClusterError(
-                    f"The scheduler at {self.client.scheduler.address} has had no workers for {self.patience:g} s. Start "
-                    "some and repeat the call; a LocalCluster gives up workers that need more than 15 s to start again, "
-                    "unless 'distributed.deploy.lost-worker-timeout' is longer in the configuration of dask."
+                    f"The scheduler at {self.client.scheduler.address} has had no workers for {self.patience:g} s. "
+                    "Start some, and repeat the call. A LocalCluster drops workers that need more than 15 s to start "
+                    "again, unless 'distributed.deploy.lost-worker-timeout' is longer in the configuration of dask."
                 )
 
     def each(self, function: Callable[[Any], Any], items: Sequence[Any], *, name: str) -> Iterator[tuple[int, Any]]:
