@@ -22,9 +22,9 @@ from pdofm.discrete.system import System
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.lstsq import Reflected, Stacked
 from pdofm.solving.clock import Clock
+from pdofm.solving.conclude import gathered
 from pdofm.solving.estimate import undetermined
 from pdofm.solving.factored import Solver, check_linear, stats_of
-from pdofm.solving.fit import gathered
 from pdofm.solving.methods import Linear
 from pdofm.solving.sides import RightHandSides, own_blocks
 from pdofm.solving.verdict import judge
