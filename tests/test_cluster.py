@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -17,6 +18,7 @@ from pdofm.cluster.packing import pack
 from pdofm.errors import ClusterError, SolveError
 from pdofm.experiments import runner
 from pdofm.numerics.executor import Serial, Share, executor_of
+from pdofm.numerics.sized import Sized
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,14 @@ def _name(prefix, share):
 
 def _joined(a, b):
     return f"({a},{b})"
+
+
+def test_schedulers_are_told_the_size_of_results():
+    class Result(Sized):
+        def __init__(self):
+            self.triangle, self.parts, self.name = np.zeros((100, 100)), [np.zeros(500), (b"12345",)], "name"
+
+    assert 80_000 + 4000 + 5 <= sys.getsizeof(Result()) < 85_000
 
 
 def test_independent_tasks_keep_their_numbers(client):

@@ -11,6 +11,7 @@ from typing import Any
 
 from pdofm.domain import Domain
 from pdofm.errors import ClusterError
+from pdofm.numerics.sized import Sized
 from pdofm.problem.problem import Problem
 
 KEPT = 8
@@ -21,7 +22,7 @@ _unpacked: dict[bytes, Any] = {}
 
 
 @dataclass(frozen=True)
-class Packed:
+class Packed(Sized):
     """A value as bytes."""
 
     content: bytes

@@ -9,10 +9,11 @@ from pdofm._types import Matrix, Points, Vector
 from pdofm.discrete.evaluate import evaluate_all
 from pdofm.discrete.system import Sums, System
 from pdofm.features import Features
+from pdofm.numerics.sized import Sized
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class Look(Sized):
     """Sums of squares over held-out rows, and values at the points inside the domain.
 
     Attributes:

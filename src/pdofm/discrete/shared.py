@@ -27,11 +27,12 @@ from pdofm.features import Features
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.lstsq import Folding, Stacked, split
 from pdofm.numerics.sampling import check_request
+from pdofm.numerics.sized import Sized
 from pdofm.problem.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
-class Folded:
+class Folded(Sized):
     """The triangle of [A b] of some shares, and the sums of the squares of their residuals, unscaled."""
 
     triangle: Float[np.ndarray, "held held"]

@@ -21,6 +21,7 @@ from scipy.linalg import solve_triangular
 
 from pdofm._types import Vector
 from pdofm.errors import SolveError
+from pdofm.numerics.sized import Sized
 from pdofm.numerics.steps import LeafStep, Matrix, MergeStep
 
 DEPENDENT = 1e-14
@@ -43,7 +44,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Front:
+class Front(Sized):
     """What is left of groups of unknowns that were eliminated: rows in the λ of some links, and their right side."""
 
     links: tuple[int, ...]
@@ -52,7 +53,7 @@ class Front:
 
 
 @dataclass
-class _Node:
+class _Node(Sized):
     """A step of the elimination: unknowns `at` (a leaf, or links) depend on the links `kept`. `inputs` are the nodes
     whose remaining rows it takes, none for a leaf."""
 
@@ -64,7 +65,7 @@ class _Node:
     inputs: tuple[int, ...] = ()
 
 
-class BlockQR:
+class BlockQR(Sized):
     """A block least-squares problem, factored.
 
     Args:

@@ -17,6 +17,7 @@ from scipy.linalg import blas, lapack, qr, solve_triangular, svd
 
 from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
+from pdofm.numerics.sized import Sized
 
 EPSILON = float(np.finfo(np.float64).eps)
 """The relative precision of float64. Directions below it consist of rounding errors, even if `rcond` is smaller."""
@@ -261,7 +262,7 @@ def split(triangle: Float[np.ndarray, "held held"]) -> tuple[Matrix, Vector]:
     return triangle[:, :-1].copy(order="F"), triangle[:, -1].copy()
 
 
-class Reflected:
+class Reflected(Sized):
     """The QR factorization of a matrix, which may be overwritten, without an inverse."""
 
     def __init__(self, A: Matrix):
@@ -279,7 +280,7 @@ class Reflected:
         return found[: self._columns], found[self._columns :]
 
 
-class Stacked:
+class Stacked(Sized):
     """The QR factorization of a triangle above another, with 2/3 n³ operations: the zeros of both are left alone."""
 
     def __init__(self, first: Float[np.ndarray, "n n"], second: Float[np.ndarray, "n n"]):

@@ -10,6 +10,7 @@ import numpy as np
 from pdofm._types import Vector
 from pdofm.numerics.blocks import BlockQR, Front
 from pdofm.numerics.executor import Executor
+from pdofm.numerics.sized import Sized
 from pdofm.numerics.steps import Matrix
 
 
@@ -30,7 +31,7 @@ class Part(BlockQR):
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class Summary(Sized):
     """What is known of a part where it is not."""
 
     fronts: list[Front]

@@ -21,6 +21,7 @@ from pdofm.discrete.shared import SharedDiscretisation, discretise_shared
 from pdofm.discrete.system import System
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.lstsq import Reflected, Stacked
+from pdofm.numerics.sized import Sized
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import gathered
 from pdofm.solving.estimate import undetermined
@@ -34,7 +35,7 @@ SIDES_BYTES = 2**25
 
 
 @dataclass(frozen=True, eq=False)
-class Leaf:
+class Leaf(Sized):
     """A share, factored, with its system but for the matrix."""
 
     factored: Reflected
@@ -53,7 +54,7 @@ class Branch:
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
+class Projected(Sized):
     """The coordinates of right-hand sides in the range of some shares, and sums of squares of what lies outside, and of
     all."""
 
