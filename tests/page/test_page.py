@@ -75,6 +75,11 @@ class Page:
             x, y,
         )  # fmt: skip
 
+    @property
+    def followed(self):
+        """How often the picture has followed a handle."""
+        return int(self["#dragged"].get_attribute("data-count") or 0)
+
     def drag(self, start, end, steps=10):
         """Press, move in steps and release; returns how long the page took to follow each move, in seconds."""
         chain = ActionChains(self.browser, duration=0)
@@ -82,11 +87,11 @@ class Page:
         times, here = [], self.to_pixels(*start)
         for i in range(1, steps + 1):
             there = self.to_pixels(*(a + (b - a) * i / steps for a, b in zip(start, end, strict=True)))
-            before = self["#dragged"].get_attribute("data-count") or "0"
+            before = self.followed
             ActionChains(self.browser, duration=0).move_by_offset(there[0] - here[0], there[1] - here[1]).perform()
             here = there
             if self["#result"].is_displayed():
-                self.wait(lambda before=before: self["#dragged"].get_attribute("data-count") != before, 10)
+                self.wait(lambda before=before: self.followed > before, 10)
                 times.append(float(self["#dragged"].get_attribute("data-milliseconds")) / 1000)
         ActionChains(self.browser, duration=0).release().perform()
         return times
@@ -117,6 +122,7 @@ def page(browser, server):
     browser.get(server.url)
     page = Page(browser)
     page.wait_for("Ready")
+    browser.execute_script("scrollTo(0, 0)")
     page.type("#tol", "1e-3")
     yield page
     assert page.complaints() == []
