@@ -186,17 +186,9 @@ class Factorization:
         if self.inverse.rotate is None:  # back substitution keeps the zeros at the end
             return (_back_substitute(self.triangle, y).T / self.scale).T
         if columns > 0:
-            y[:columns] = (self._leading(columns).apply(y[:columns]).T / self.scale[:columns]).T
+            leading = np.asfortranarray(self.triangle[:columns, :columns])
+            y[:columns] = (self.method.invert(leading).apply(y[:columns]).T / self.scale[:columns]).T
         return y
-
-    def leading(self, columns: int) -> Float[np.ndarray, "columns columns"]:
-        """The pseudo-inverse of the triangle of the first `columns` columns."""
-        return (self._leading(columns).apply(np.eye(columns)).T / self.scale[:columns]).T
-
-    def _leading(self, columns: int) -> _Inverse:
-        if columns == len(self.scale):
-            return self.inverse
-        return self.method.invert(np.asfortranarray(self.triangle[:columns, :columns]))
 
 
 @dataclass(frozen=True)

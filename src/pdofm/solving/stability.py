@@ -135,7 +135,8 @@ def _largest(
     values: Float[np.ndarray, "n m"], factored: Factorization, size: int, components: int
 ) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, "k C"]]:
     """γ of the leading `size` features for each component, and the function that is largest."""
-    inverse = factored.leading(size * components).reshape(size, components, -1)
+    columns = size * components
+    inverse = factored.coarse(np.eye(len(factored.scale), columns), columns)[:columns].reshape(size, components, -1)
     rng, found, functions = np.random.default_rng(0), np.zeros(components), []
     for c in range(components):
         matrix = values[:, :size] @ inverse[:, c]
