@@ -18,17 +18,16 @@ from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.schedule import ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
+from pdofm.adaptive.spaces import has_singular_space, singular_space
+from pdofm.discrete.defaults import in_each_region
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
-from pdofm.features import Chebyshev, Concatenate, Features, Fourier, polynomial_degree
+from pdofm.features import Chebyshev, Features, Fourier
 from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
-
-HOLE_SHARE = 0.75
-"""The degree of the functions around holes, as a part of the degree that all features would have as polynomials."""
 
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
@@ -36,11 +35,13 @@ BOXES_SHARE = 0.7
 
 @dataclass(frozen=True)
 class Rule:
-    """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries."""
+    """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries; whether `in_regions`, too, for
+    problems with several regions."""
 
     why: str
     when: Callable[[Search], bool]
     run: Callable[[Search, str], object]
+    in_regions: bool = False
 
 
 def default_policy(search: Search) -> None:
@@ -55,7 +56,7 @@ def default_policy(search: Search) -> None:
     for rule in RULES:
         if search.over:
             return
-        if rule.when(search):
+        if (rule.in_regions or search.problem.regions is None) and rule.when(search):
             rule.run(search, rule.why)
 
 
@@ -80,7 +81,7 @@ def _grow_fourier(search: Search, why: str) -> None:
 
 
 def _polynomials(search: Search) -> Callable[[int], Features]:
-    return lambda size: Chebyshev(search.problem.domain, size)
+    return lambda size: in_each_region(search.problem.domain, size, Chebyshev)
 
 
 def _grow_polynomials(search: Search, why: str) -> None:
@@ -100,20 +101,19 @@ def _grow_more_polynomials(search: Search, why: str) -> None:
 
 
 def _grow_singular_functions(search: Search, why: str) -> None:
-    domain = search.problem.domain
-
-    def make(size: int) -> Features:
-        singular = singular_functions(domain, round(HOLE_SHARE * polynomial_degree(size, domain.dim)))
-        taken = sum(features.size for features in singular)  # too many for a small budget, which grow() leaves out
-        return Concatenate(Chebyshev(domain, max(size - taken, size // 2)), *singular)
-
     without = min(search.ledger.estimates("polynomials"), default=math.inf)
 
     def goes_on(estimates: list[float], tol: float) -> bool:
         """Where singular functions do not help, polynomials alone converge faster."""
         return len(estimates) < 2 or (estimates[-1] < without and pays(estimates, tol))
 
-    search.grow("polynomials and singular functions", why, make, "clustered", goes_on=goes_on)
+    search.grow(
+        "polynomials and singular functions",
+        why,
+        lambda size: singular_space(search.problem, size),
+        "clustered",
+        goes_on=goes_on,
+    )
 
 
 def _refine_boxes(search: Search, why: str) -> None:
@@ -123,7 +123,7 @@ def _refine_boxes(search: Search, why: str) -> None:
             search.problem,
             search.tol,
             max_unknowns=ledger.max_in_boxes * search.problem.layout.components,
-            max_seconds=BOXES_SHARE * ledger.time_left,
+            max_seconds=(BOXES_SHARE if search.problem.regions is None else 1.0) * ledger.time_left,
             key=search.seed,
         )
     except PdofmError as error:
@@ -161,6 +161,8 @@ def _has_singular_functions(search: Search) -> bool:
     problem = search.problem
     if problem.layout.has_time:
         return False
+    if problem.regions is not None:
+        return has_singular_space(problem)
     if any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain)):
         return True
     highest = max(problem.orders(axis)[0] for axis in range(problem.domain.dim))
@@ -197,17 +199,23 @@ def _is_local(search: Search) -> bool:
 
 
 RULES = (
-    Rule("they were given", lambda search: bool(search.candidates), _try_candidates),
+    Rule("they were given", lambda search: bool(search.candidates), _try_candidates, in_regions=True),
     Rule("an evolution: one slab of time after the other", _is_evolution, _march),
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
-    Rule("best where the solution is smooth", _always, _grow_polynomials),
+    Rule("best where the solution is smooth", _always, _grow_polynomials, in_regions=True),
     Rule(
         "polynomials converge slowly, and the domain has corners, edges or round holes",
         _has_singular_functions,
         _grow_singular_functions,
+        True,
     ),
-    Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials),
-    Rule("polynomials converge slowly: boxes are split where the solution needs it", _boxes_apply, _refine_boxes),
+    Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials, in_regions=True),
+    Rule(
+        "polynomials converge slowly: boxes are split where the solution needs it",
+        _boxes_apply,
+        _refine_boxes,
+        in_regions=True,
+    ),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
     Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),

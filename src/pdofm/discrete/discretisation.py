@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from pdofm._types import Coefficients, Key
+from pdofm._types import Coefficients, Key, Points
 from pdofm.discrete.assemble import all_left_values, assemble
 from pdofm.discrete.checks import check_fit, check_problem
-from pdofm.discrete.collocate import Block, collocate
-from pdofm.discrete.defaults import default_counts, default_features
+from pdofm.discrete.collocate import Block, collocate, interior_of
+from pdofm.discrete.defaults import chosen_features, default_counts
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
-from pdofm.errors import FeaturesError, SolveError
-from pdofm.features import Features, check_count
+from pdofm.errors import SolveError
+from pdofm.features import Features
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 
@@ -115,14 +115,19 @@ class Discretisation:
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
-        points = self.blocks[0].points
+        points = self.interior
         return evaluate(self.features, coefficients, points[spread(len(points), WATCHED_POINTS)])
+
+    @cached_property
+    def interior(self) -> Points:
+        """The fitted points inside the domain."""
+        return interior_of(self.blocks)
 
 
 def discretise(
     caller: str,
     problem: Problem,
-    features: Features | int | None,
+    features: Any,
     points: int | None,
     boundary_points: int | None,
     sampling: str,
@@ -132,18 +137,9 @@ def discretise(
     """Validate what `caller` was given, choose what was not given, and place the points."""
     check_problem(caller, problem)
     seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
-    if isinstance(features, int | np.integer):
-        check_count("features", features)
-    if features is None or isinstance(features, int | np.integer):
-        features = default_features(problem, features, seeds[0])
-    if not isinstance(features, Features):
-        hint = " Give its .features." if isinstance(getattr(features, "features", None), Features) else ""
-        raise FeaturesError(
-            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
-            + hint
-        )
+    features = chosen_features(problem, features, seeds[0])
     check_fit(problem, features)
-    interior, boundary = default_counts(problem, features.size)
+    interior, boundary = default_counts(problem, features)
     interior = interior if points is None else points
     boundary = boundary if boundary_points is None else boundary_points
     blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])

@@ -230,7 +230,7 @@ def factor(
         _check_linear(discretisation)
     with clock("factor"):
         factorization = (Linear() if method is None else method).lstsq.factor(system.A)
-    free = undetermined(discretisation.features, factorization, discretisation.blocks[0].points)
+    free = undetermined(discretisation.features, factorization, discretisation.interior)
     stats = _stats(discretisation, system, factorization, clock, free)
     verdict = judge(gathered(discretisation, free))
     _warn_of_freedom(problem, verdict)

@@ -1,16 +1,18 @@
 """One solve with given features: validate, choose what is not given, run a method, wrap the answer."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from pdofm._types import Key
+from pdofm.discrete.collocate import interior_of
 from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError, SolveError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import BoxPolynomials
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
@@ -24,7 +26,7 @@ from pdofm.solving.verdict import Evidence, judge
 
 def fit(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     method: Method | None = None,
     points: int | None = None,
@@ -56,7 +58,7 @@ def fit(
         held_out = outcome.held_out or discretisation.system(
             outcome.coefficients, others, check=True, fold=False, role="held out"
         )
-        found = estimate(features, outcome, held_out, others[0].points)
+        found = estimate(features, outcome, held_out, interior_of(others))
     stats = Stats(
         rows=len(outcome.residual),
         features=features.size,
@@ -117,8 +119,8 @@ def _violations(held_out: System) -> dict[str, float]:
 def gathered(discretisation: Discretisation, free: float) -> Evidence:
     """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
     is unique, from the fraction `free` of a random function that the problem does not see."""
-    usual, _ = default_counts(discretisation.problem, discretisation.features.size)
-    inside = len(discretisation.blocks[0].points)
+    usual, _ = default_counts(discretisation.problem, discretisation.features)
+    inside = len(discretisation.interior)
     return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)
 
 
