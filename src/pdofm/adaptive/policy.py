@@ -47,7 +47,8 @@ class Rule:
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. Then come polynomials: where the solution is smooth
+    Features at hand come first. An evolution is marched in time. In several regions the singular functions of each of
+    them are tried at once. Then come polynomials: where the solution is smooth
     nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them: singular functions of
     corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks and corners; where
     boxes do not apply or do not suffice, a layer, details that take more polynomials, and a partition of unity.
@@ -86,7 +87,7 @@ def _polynomials(search: Search) -> Callable[[int], Features]:
 
 def _grow_polynomials(search: Search, why: str) -> None:
     # Where something can be done about slow convergence, polynomials do not go on for long.
-    goes_on = ends_soon if _has_singular_functions(search) else pays
+    goes_on = ends_soon if _has_singular_functions(search) or _has_singular_regions(search) else pays
     search.grow("polynomials", why, _polynomials(search), "clustered", goes_on=goes_on)
 
 
@@ -155,14 +156,16 @@ def _is_periodic(search: Search) -> bool:
     return not problem.layout.has_time and axes == set(range(problem.domain.dim))
 
 
+def _has_singular_regions(search: Search) -> bool:
+    return search.problem.regions is not None and has_singular_space(search.problem)
+
+
 def _has_singular_functions(search: Search) -> bool:
     """Whether the domain has corners, edges or holes, and the equation the singular functions that are known: it is one
     equation of second order. At re-entrant corners they help in other equations, too."""
     problem = search.problem
-    if problem.layout.has_time:
+    if problem.layout.has_time or problem.regions is not None:
         return False
-    if problem.regions is not None:
-        return has_singular_space(problem)
     if any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain)):
         return True
     highest = max(problem.orders(axis)[0] for axis in range(problem.domain.dim))
@@ -202,12 +205,17 @@ RULES = (
     Rule("they were given", lambda search: bool(search.candidates), _try_candidates, in_regions=True),
     Rule("an evolution: one slab of time after the other", _is_evolution, _march),
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
+    Rule(
+        "regions are round, or have Laplace's equation",
+        _has_singular_regions,
+        _grow_singular_functions,
+        in_regions=True,
+    ),
     Rule("best where the solution is smooth", _always, _grow_polynomials, in_regions=True),
     Rule(
         "polynomials converge slowly, and the domain has corners, edges or round holes",
         _has_singular_functions,
         _grow_singular_functions,
-        True,
     ),
     Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials, in_regions=True),
     Rule(
