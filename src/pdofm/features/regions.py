@@ -1,7 +1,5 @@
 """Polynomials in the boxes of several regions, each region with boxes of its own."""
 
-from typing import ClassVar
-
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +26,6 @@ class RegionPolynomials(BoxPolynomials):
         only: the number of the region whose polynomials are used everywhere, as on one side of an interface; if
             omitted the region of a point decides.
     """
-
-    unsaved: ClassVar[str] = "It depends on the shape of the regions. Save the values that you need instead."
 
     regions: Regions = eqx.field(static=True)
     only: int | None = eqx.field(static=True)
