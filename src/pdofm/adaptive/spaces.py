@@ -8,13 +8,12 @@ from pdofm.adaptive.singular import singular_functions
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.discrete.defaults import shared
-from pdofm.domain import Domain, round_holes
+from pdofm.domain import Domain, Regions, corners
 from pdofm.features import (
     Chebyshev,
     Concatenate,
     Features,
     HarmonicPolynomials,
-    HoleFunctions,
     RegionFeatures,
     polynomial_degree,
 )
@@ -26,6 +25,9 @@ HOLE_SHARE = 0.75
 PLAIN, AROUND = 3, 2
 """Where harmonic polynomials have the degree k, other polynomials have k / `PLAIN`, which is for a source that is
 constant, and multipoles around holes k / `AROUND`."""
+
+APART = 1e-6
+"""A corner of a region is none of its neighbours if it is farther from them than this, in sizes of the domain."""
 
 FEWEST_PLAIN = 3
 """The lowest degree of these other polynomials."""
@@ -39,7 +41,7 @@ def singular_space(problem: Problem, size: int) -> Features:
     sizes, found = shared(regions, size), dict[str, Features]()
     for name, term in zip(regions.names, problem.equations, strict=True):
         make = _harmonic if _is_laplacian(problem, term) else _with_singular_functions
-        found[name] = make(regions[name], sizes[name])
+        found[name] = make(regions[name], sizes[name], _owns_its_corners(regions, name))
     return RegionFeatures(regions, **found)
 
 
@@ -47,10 +49,11 @@ def has_singular_space(problem: Problem) -> bool:
     """Whether `singular_space` has more than polynomials for a problem with several regions."""
     assert problem.regions is not None
     harmonic = any(_is_laplacian(problem, term) for term in problem.equations)
-    return harmonic or any(singular_functions(each, 1, False) for each in problem.regions.by_name.values())
+    regions = problem.regions
+    return harmonic or any(singular_functions(regions[n], 1, _owns_its_corners(regions, n)) for n in regions.names)
 
 
-def _with_singular_functions(domain: Domain, size: int, is_whole: bool = False) -> Features:
+def _with_singular_functions(domain: Domain, size: int, is_whole: bool) -> Features:
     """Polynomials, joined with the singular functions of a domain if there are any."""
     degree = round(HOLE_SHARE * polynomial_degree(size, domain.dim))
     singular = singular_functions(domain, degree, is_whole)
@@ -60,18 +63,26 @@ def _with_singular_functions(domain: Domain, size: int, is_whole: bool = False) 
     return Concatenate(Chebyshev(domain, max(size - taken, size // 2)), *singular)
 
 
-def _harmonic(domain: Domain, size: int) -> Features:
-    """Harmonic polynomials, multipoles around holes, and a few other polynomials."""
-    holes, degree = bool(round_holes(domain)), FEWEST_PLAIN + 1
+def _harmonic(domain: Domain, size: int, is_whole: bool) -> Features:
+    """Harmonic polynomials, the singular functions of a domain, and a few other polynomials."""
+    degree = FEWEST_PLAIN + 1
 
     def make(k: int) -> Features:
         plain = max(FEWEST_PLAIN, k // PLAIN)
         parts = [Chebyshev(domain, degree=plain), HarmonicPolynomials(domain, k, plain + 1)]
-        return Concatenate(*parts, *([HoleFunctions(domain, max(k // AROUND, 1))] if holes else []))
+        return Concatenate(*parts, *singular_functions(domain, max(k // AROUND, 1), is_whole))
 
     while make(degree + 1).size <= size:
         degree += 1
     return make(degree)
+
+
+def _owns_its_corners(regions: Regions, name: str) -> bool:
+    """Whether no other region touches a corner of a region."""
+    apexes = [corner.apex for corner in corners(regions[name])]
+    others = [region for other, region in regions.by_name.items() if other != name]
+    near = -APART * regions.size
+    return not apexes or all(np.all(region.level(np.array(apexes)) < near) for region in others)
 
 
 @lru_cache(maxsize=128)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Difference
 from pdofm.discrete.assemble import assemble
 from pdofm.discrete.collocate import collocate
 from pdofm.discrete.evaluate import feature_values
@@ -80,7 +81,8 @@ def _check_regions(problem: Problem, features: RegionFeatures) -> None:
         )
     dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
     for term in problem.terms:
-        if not symbol_of(term.lhs, problem.layout_of(term), dim, space_dim).is_computable:
+        is_pair_of_points = isinstance(term.lhs, Difference)  # a periodic condition, which is two local sides
+        if not is_pair_of_points and not symbol_of(term.lhs, problem.layout_of(term), dim, space_dim).is_computable:
             raise ProblemError(
                 f"The left side of {term.name!r} looks at the unknown at other points than its own, which is not "
                 "possible with several regions."
