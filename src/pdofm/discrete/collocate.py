@@ -107,8 +107,8 @@ class Shares:
     def __init__(self, regions: Regions, features: Features | None):
         self._regions = regions
         if isinstance(features, RegionFeatures):
-            sizes = np.array([part.size for part in features.wrapped], dtype=float)
-            around = np.array([boundary_count(regions.dim, size) for size in sizes], dtype=float)
+            sizes = np.array([part.size for part in features.wrapped])
+            around = np.array([boundary_count(regions.dim, part.size) for part in features.wrapped])
         else:
             sizes = around = np.array([region.measure for region in regions.by_name.values()])
         self._inside, self._around = (
@@ -117,7 +117,7 @@ class Shares:
 
     def inside(self, term: Term) -> float:
         """The share of an equation in the interior points."""
-        return self._inside[str(term.region)]
+        return float(self._inside[str(term.region)])
 
     def around(self, term: Term, on: Part) -> float:
         """The share of a condition in the points on boundaries; on an interface what the side needs that needs more."""
@@ -128,9 +128,9 @@ class Shares:
         return max(found, default=LEAST_SHARE)
 
 
-def boundary_count(dim: int, size: float) -> int:
+def boundary_count(dim: int, size: int) -> int:
     """Points on a boundary: four per degree of freedom that polynomials with as many features have there."""
-    degree = polynomial_degree(round(size), dim)
+    degree = polynomial_degree(size, dim)
     on_a_face = prod((degree + i) / i for i in range(1, dim))
     return int(min(4 * 2 * dim * on_a_face, 3 * size))
 

@@ -128,7 +128,7 @@ class RegionFeatures(Wrapper):
             values.append(jnp.where(number == i, part(jnp.where(number == i, x, somewhere)), 0.0))
         return self.basis.ordered(values)
 
-    def _parts(self, points: Points) -> list[tuple[Features, Int[np.ndarray, " n"]]]:
+    def _parts(self, points: Points) -> list[tuple[Features, Int[np.ndarray, " _"]]]:
         """The features of each region with the points at which they are used."""
         if self.only is not None:
             everywhere, nowhere = np.arange(len(points)), np.arange(0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 from pdofm.calculus.operators import div, dt, grad, laplacian, normal_derivative
 from pdofm.domain import Annulus, Ball, Box, Disk, Domain, Ellipse, Interval, Regions, SpaceTime
@@ -88,7 +88,7 @@ def elliptic_inclusion(a: float = 0.6, b: float = 0.25, inside: float = 20.0) ->
     amplitude = (field - 1) * a * (a + b) / c
 
     def outside(x: Array) -> Array:
-        z = x[0] + 1j * x[1]
+        z = lax.complex(x[0], x[1])
         inverse = (z - jnp.sqrt(z - c) * jnp.sqrt(z + c)) / c
         return x[0] + amplitude * jnp.real(inverse)
 
