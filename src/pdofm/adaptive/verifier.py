@@ -72,7 +72,7 @@ class Verifier:
 
     def residual_at(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
         """Left minus right side of the equation at other points inside the domain."""
-        layout, block = self.problem.layout, self._at(points)
+        layout, block = self.problem.layout, self._at(points, solution)
         return self._left(solution, block) - right_values(layout, block, entries(layout, block))
 
     def hidden(self, solution: Solution) -> float:
@@ -82,7 +82,7 @@ class Verifier:
             largest = float(np.max(np.abs(self.right)))
             noise = self._is_noise(solution, largest)
             found = 0.0 if noise else float(np.max(np.abs(self.residual(solution)))) / largest
-            missed = missed_flux(self.problem, solution.features, solution.coefficients)
+            missed = missed_flux(solution.problem, solution.features, solution.coefficients)
             self._last = solution, found if missed is None else max(found, missed)
         return self._last[1]
 
@@ -90,14 +90,17 @@ class Verifier:
         """Whether a right side of that size is zero up to rounding, as the one that follows from an exact solution of
         the homogeneous equation is."""
         layout, dim = self.problem.layout, self.problem.domain.dim
-        symbols = (symbol_of(term.lhs, layout, dim, dim - layout.has_time) for term in self.problem.equations)
+        symbols = (symbol_of(term.lhs, layout, dim, dim - layout.has_time) for term in solution.problem.equations)
         if largest == 0 or not all(symbol.is_computable for symbol in symbols):
             return largest == 0
-        return largest <= NOISE * float(np.max(term_sizes(self.problem, solution.features, solution.coefficients)))
+        return largest <= NOISE * float(np.max(term_sizes(solution.problem, solution.features, solution.coefficients)))
 
-    def _at(self, points: Points) -> Block:
+    def _at(self, points: Points, solution: Solution) -> Block:
+        """The equation of the only region at points."""
         block = self._dense[0][0]
         return replace(block, points=points, normals=np.zeros((len(points), block.normals.shape[1])))
 
     def _left(self, solution: Solution, block: Block) -> Float[np.ndarray, "n k"]:
-        return left_values(self.problem.layout, solution.features, block, solution.coefficients)
+        """The left side, with the numbers of the solution if some are unknown."""
+        term = next(each for each in solution.problem.equations if each.region == block.term.region)
+        return left_values(self.problem.layout, solution.features, replace(block, term=term), solution.coefficients)
