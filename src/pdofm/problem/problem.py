@@ -309,14 +309,9 @@ class Problem(Shown):
         return next((jump for jump in found if jump is not None), None)
 
     @cached_property
-    def steep_places(self) -> tuple[tuple[Term, tuple[Transition, ...]], ...]:
-        """Where coefficients of the operator change steeply, for each equation."""
-        return tuple((t, tuple(transitions(*each))) for t, each in zip(self.equations, self._symbols, strict=True))
-
-    @property
     def transitions(self) -> tuple[Transition, ...]:
         """Where coefficients of the operator change steeply."""
-        return tuple(place for _, places in self.steep_places for place in places)
+        return tuple(place for each in self._symbols for place in transitions(*each))
 
     def check_data(self, term: Term, rows: int, data: str) -> None:
         """Raise unless the right side of a term has one value at a point, or one for each of the `rows`; messages call

@@ -33,8 +33,21 @@ TYPICAL_POINTS = 256
 def missed_flux(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
     """The largest integral of the residual across a steep place, relative to the size of the terms of the equation
     times the size of the domain; None if there is no such place."""
-    found = [_missed(problem, term, places, features, coefficients) for term, places in problem.steep_places if places]
+    found = [_missed(problem, term, places, features, coefficients) for term, places in _by_equation(problem) if places]
     return max(found, default=None)
+
+
+def _by_equation(problem: Problem) -> list[tuple[Term, Sequence[Transition]]]:
+    """The steep places of each equation: of several regions, those in its region."""
+    if problem.regions is None:
+        return [(problem.equations[0], problem.transitions)]
+    places = problem.transitions
+    if not places:
+        return []
+    which = problem.regions.which(np.array([place.point for place in places]))
+    return [
+        (t, [place for place, i in zip(places, which, strict=True) if i == n]) for n, t in enumerate(problem.equations)
+    ]
 
 
 def _missed(
