@@ -1,6 +1,6 @@
 """A pulse in a layered medium.
 
-    u_tt = c² u_xx   in (0, 3) x (0, 2.4),      c = 1, 2 and 1 in layers that meet at x = 1 and x = 2,
+    u_tt = c² u_xx   in (0, 3) x (0, 2.2),      c = 1, 2 and 1 in layers that meet at x = 1 and x = 2,
 
 with a pulse that enters from the left side, u = g(t) at x = 0, and u and c² u_x continuous between the layers. A part
 of it is reflected at each interface. About half a minute.
@@ -14,12 +14,12 @@ import pdofm as pf
 
 # Medium
 SPEEDS = {"left": 1.0, "middle": 2.0, "right": 1.0}
-END = 2.4
+END = 2.2
 
 
 def pulse(t):
     """The value at the left side."""
-    return jnp.exp(-40 * (t - 0.8) ** 2)
+    return jnp.exp(-20 * (t - 0.9) ** 2)
 
 
 def operator(c: float):
@@ -50,7 +50,7 @@ def layered() -> pf.Problem:
     )
 
 
-def main(tol: float = 1e-6) -> pf.Solution:
+def main(tol: float = 1e-4) -> pf.Solution:
     """Solve the problem."""
     return pf.solve(layered(), tol=tol)
 
