@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -147,7 +147,7 @@ def regions_of(term: Term) -> tuple[str, ...]:
 def region_number(regions: Regions, at: Point) -> Array:
     """The number of the region that a traced point lies in."""
 
-    def which(points: np.ndarray) -> np.ndarray:
+    def which(points: Any) -> Any:
         each = np.asarray(points)
         return regions.which(each.reshape(-1, each.shape[-1])).reshape(each.shape[:-1])
 
