@@ -92,6 +92,12 @@ def _sources(problem: Problem, sources: Any) -> dict[str, Any]:
     return {f"equation {name}": sources for name in names}
 
 
+def own_blocks(problem: Problem, blocks: Sequence[Block]) -> dict[str, Block]:
+    """The blocks that have data of the user's, by name: not those that the features add."""
+    names = {term.name for term in problem.terms}
+    return {block.term.name: block for block in blocks if block.term.name in names}
+
+
 def _by_name(problem: Problem, own: Mapping[str, Block], boundary: Any) -> dict[str, Any]:
     """The data of conditions by name; with a single condition the name may be left out."""
     conditions = [name for name, block in own.items() if block.term.on is not None]
