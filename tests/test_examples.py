@@ -1,6 +1,5 @@
 """The examples run and give the digits that they promise; of those that take minutes, a part."""
 
-import math
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -40,24 +39,26 @@ def test_the_random_feature_method_has_its_published_error_and_gains_by_another_
 
 
 def test_the_heat_of_a_chip_passes_the_gap_to_its_sink():
-    example = runpy.run_path(str(EXAMPLES / "07_heat_sink.py"))
+    example = runpy.run_path(str(EXAMPLES / "08_heat_sink.py"))
     u = example["main"]()
     through = -example["CHIP"] * float(u.side("chip").flux(u.problem.domain.part("chip|sink")))
     assert u.converged
     assert through == pytest.approx(10.0, abs=1e-7)
 
 
-def test_a_third_of_a_pulse_is_reflected_where_the_speed_doubles():
-    u = main_of("08_layered_wave.py")()
-    assert u.converged
-    # u = g(t - x) - g(t - (2 - x)) / 3 with the maximum of g at 0.9, until the second interface answers.
-    assert float(u([0.8], 2.1)) == pytest.approx(math.exp(-20 * 0.4**2) - 1 / 3, abs=1e-3)
-
-
 def test_the_forces_on_both_sides_of_an_elastic_body_are_equal():
-    example = runpy.run_path(str(EXAMPLES / "09_elastic_fibre.py"))
+    example = runpy.run_path(str(EXAMPLES / "10_elastic_fibre.py"))
     u = example["main"](tol=1e-3)
     right, left = (example["force"](u, part) for part in ("x0=upper", "x0=lower"))
     assert u.converged
     assert right == pytest.approx(0.0315, abs=1e-4)
     assert left == pytest.approx(-right, rel=1e-2)
+
+
+def test_the_unknown_numbers_are_found_and_drawn(tmp_path):
+    example = runpy.run_path(str(EXAMPLES / "07_unknown_numbers.py"))
+    found = example["main"]()
+    assert found.converged
+    assert abs(found.k - 2) < 0.1
+    example["plot"](found, tmp_path / "numbers.png")
+    assert (tmp_path / "numbers.png").stat().st_size > 10_000
