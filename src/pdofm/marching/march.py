@@ -212,8 +212,8 @@ class _March:
         except Stuck:
             if run is None or not run.pieces:
                 raise SolveError(
-                    "No slab converges at the start, however short. Check the signs in the equation and the conditions, "
-                    "or give more features."
+                    "No slab converges at the start, however short. Check the signs in the equation and the "
+                    "conditions, or give more features."
                 ) from None
             return run, Verdict(
                 Status.DIVERGED,
