@@ -368,7 +368,6 @@ def test_a_wave_on_a_disk_does_not_grow_by_itself():
 def test_given_features_are_marched_and_judged_by_what_they_leave_out(make):
     space = pf.Ellipse([0, 0], 1.2, 0.8)
     problem = heat(space, lambda x, t: jnp.exp(-t) * jnp.sin(2 * x[0] + t) * jnp.cos(x[1]))
-    features = make(space, 150)
     u = pf.march(problem, make(space, 150), tol=1e-5)
     error = u.errors().relative_l2
     assert u.converged, u.reason
