@@ -69,6 +69,7 @@ from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.problem.unknown import Data, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
+from pdofm.questions.table import Table  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
@@ -143,6 +144,7 @@ __all__ = [
     "Stats",
     "Status",
     "StretchedPolynomials",
+    "Table",
     "Torus",
     "Trained",
     "TransNet",
