@@ -213,9 +213,9 @@ def _confirmed(evidence: Evidence) -> Failure | None:
 CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
     _finished,
     _unique,
+    _resolved,
     _accurate,
     _satisfied,
-    _resolved,
     _confirmed,
 )
 """What an answer must pass to count as converged, in order. A check of something that was not measured passes."""
