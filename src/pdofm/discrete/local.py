@@ -179,23 +179,26 @@ class LocalProblem(Weighted):
                     continue
                 parts.append(self._rows(term, patch, here, scale[here]))
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
-            seen = [part @ probe[self.patches.of(patch)].T.reshape(-1) for part in parts if probe is not None]
             links, own = self._links(patch, around[patch], weights)
             shifts = [np.zeros((len(each), 1)) for _, each in links]
             for number, rows, right in joined(patch):
+                if probe is not None and right.any():
+                    raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
                 links.append((number, rows))
                 shifts.append(right)
-            size = int(self.patches.sizes[patch]) * self.components
-            if not self.cover.whole[patch]:
+            size, dependent = int(self.patches.sizes[patch]) * self.components, not self.patches.are_polynomials
+            if not (self.cover.whole[patch] or dependent):
                 largest = max((float(np.abs(part).max()) for part in parts), default=1.0)
                 own.append(REGULAR * largest * np.eye(size))
-            parts += own
             nothing = [np.zeros(len(each)) for each in own]
-            columns = [np.concatenate([*each, *nothing]) for each in (rights, seen) if each]
+            parts, columns = [*parts, *own], [np.concatenate([*rights, *nothing])]
+            if probe is not None:
+                # The data of a function include its jumps, so that any function of the patches will do.
+                known = probe[self.patches.of(patch)].T.reshape(-1)
+                columns.append(np.concatenate([part @ known for part in parts]))
+                shifts = [np.stack([np.zeros(len(rows)), rows @ known], axis=1) for _, rows in links]
             shift = np.concatenate(shifts) if any(each.any() for each in shifts) else None
-            if shift is not None and probe is not None:
-                raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
-            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift)
+            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift, dependent)
 
     def _joined(
         self, across: Sequence[Joint], weights: Float[np.ndarray, "P C"]
@@ -224,7 +227,7 @@ class LocalProblem(Weighted):
         component by component."""
         points = term.placed.points[here]
         G = term.sides()[side][1][here] * scale[:, :, None, None]
-        if term.term.on is None and self.cover.whole[patch]:
+        if term.term.on is None and self.cover.whole[patch] and self.patches.are_polynomials:
             # Patches of one shape share a table.
             slopes = 2 / (self.patches.upper[patch] - self.patches.lower[patch])
             jets = _reference_jets(self.patches.shape(patch), term.which)

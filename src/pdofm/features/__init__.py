@@ -1,7 +1,8 @@
 """Families of features, wrappers around them, and files."""
 
 from pdofm.features.base import Features, check_count, polynomial_degree
-from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.boxes import BoxPolynomials, InBoxes
+from pdofm.features.boxfeatures import BoxFeatures
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.edges import EdgeFunctions
@@ -17,6 +18,7 @@ from pdofm.features.transnet import TransNet
 
 __all__ = [
     "OVERLAP",
+    "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
     "Concatenate",
@@ -27,6 +29,7 @@ __all__ = [
     "Functions",
     "HardDirichlet",
     "HoleFunctions",
+    "InBoxes",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",

@@ -19,7 +19,7 @@ from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.materials import AnyCover
 from pdofm.discrete.skeleton import Placed
-from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.boxes import InBoxes
 from pdofm.numerics.blocks import BlockQR
 from pdofm.problem.problem import Problem
 from pdofm.solving.stats import Residual, Stats
@@ -46,9 +46,9 @@ class BoxFit:
     """A solution in patches.
 
     `indicator` is per patch, relative to the size of the solution; `slopes` and `tails` say, per patch and axis, how
-    fast the coefficients fall and how large the last ones are. `left` is what an iteration still lacks, relative to the
-    solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a function was found
-    that neither the equation nor the conditions see.
+    fast the coefficients of polynomials fall and how large the last ones are. `left` is what an iteration still lacks,
+    relative to the solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a
+    function was found that neither the equation nor the conditions see.
     """
 
     local: LocalProblem
@@ -69,7 +69,7 @@ class BoxFit:
         return self.local.cover
 
     @property
-    def features(self) -> BoxPolynomials:
+    def features(self) -> InBoxes:
         return self.cover.features
 
     @property
@@ -260,6 +260,8 @@ def _decay(
     patches = local.patches
     dim = patches.degrees.shape[1]
     slopes, tails = np.zeros((len(patches), dim)), np.zeros((len(patches), dim))
+    if not patches.are_polynomials:
+        return slopes, tails
     for patch in range(len(patches)):
         shape = tuple(k + 1 for k in patches.shape(patch))
         sizes = np.abs(coefficients[patches.of(patch)] * weights[patch]).max(axis=1).reshape(shape)

@@ -10,7 +10,7 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.system import System
 from pdofm.errors import NonlinearError, SolveError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import Features, InBoxes
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
@@ -39,7 +39,7 @@ def fit(
     The arguments are those of `solve`; `memory` holds what is known from solving the same problem before.
     """
     _check_method(method)
-    if isinstance(features, BoxPolynomials):
+    if isinstance(features, InBoxes):
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
         return fit_given(problem, features, method, tol, key)
     clock = Clock()

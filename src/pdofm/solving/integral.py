@@ -15,7 +15,7 @@ from pdofm.domain import Part
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
 from pdofm.errors import ProblemError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import Features, InBoxes
 from pdofm.problem.conditions import Residual, Value, takes_normal
 from pdofm.problem.data import Given
 from pdofm.problem.problem import Problem
@@ -124,10 +124,10 @@ def _is_scalar(problem: Problem, of: Any, entries: int) -> bool:
 def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Rule]:
     """Rules of quadrature, one finer than the other."""
     domain, quadrature = problem.domain, quadrature_of(problem.domain)
-    if isinstance(features, BoxPolynomials) and on is not None:
+    if isinstance(features, InBoxes) and on is not None:
         cover = cover_of(domain, features)
         yield from (rule_on_part(cover, on, more)[0] for more in MORE)
-    elif isinstance(features, BoxPolynomials):
+    elif isinstance(features, InBoxes):
         yield from (rule_in_leaves(quadrature, features, more)[0] for more in MORE)
     else:
         orders = ORDERS.get(domain.dim if on is None else max(domain.dim - 1, 1), ORDERS[5])
