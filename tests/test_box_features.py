@@ -132,10 +132,11 @@ def test_many_sources_are_solved_from_one_factorisation():
     assert np.isfinite(noise.coefficients).all()
 
 
-def test_a_solution_that_is_not_unique_is_said():
-    with pytest.warns(ConvergenceWarning, match="not unique"):
-        u = pf.solve(poisson(conditions=[pf.Neumann()]), pf.BoxFeatures(random(100), SQUARE, 2))
-    assert not u.converged
+@pytest.mark.parametrize("size", [50, 100])
+def test_a_constant_that_is_free_is_noticed_although_the_features_only_nearly_contain_it(size):
+    with pytest.warns(ConvergenceWarning, match="has not converged"):
+        u = pf.solve(poisson(conditions=[pf.Neumann()]), pf.BoxFeatures(random(size), SQUARE, 2))
+    assert u.error_estimate > 0.02
 
 
 def test_nonlinear_problems_means_and_time_work_as_with_polynomials():
@@ -166,8 +167,9 @@ def test_fifty_thousand_unknowns_resolve_a_wave():
     wave = lambda x: jnp.sin(22 * x[0]) * jnp.cos(21 * x[1])
     u = pf.solve(poisson(exact=wave), pf.BoxFeatures(random(50), SQUARE, 32))
     assert u.stats.features == 51_200
-    assert u.errors().relative_l2 < 1e-5
-    assert u.errors().relative_l2 / 10 < u.error_estimate < 1e-3
+    error = u.errors().relative_l2
+    assert error < 1e-4
+    assert error < u.error_estimate < 1e-2
 
 
 def test_what_boxes_cannot_hold_is_refused():

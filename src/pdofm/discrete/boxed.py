@@ -224,6 +224,14 @@ def undetermined(local: LocalProblem, qr: BlockQR, probe: Coefficients, placed: 
     return float(np.max(relative_sizes(rest, whole, vanishing=0.0)))
 
 
+def sensitivity(local: LocalProblem, qr: BlockQR, placed: Placed, weights: Float[np.ndarray, "P C"]) -> float:
+    """How large the solution is, at points, for random data that are errors of the unknowns of size 1: the third column
+    of the solution."""
+    which = [(0,) * placed.points.shape[1]]
+    moved = local.patches.expand_all(placed.patch, placed.points, which, local.coefficients(qr.solution, 2))[0]
+    return float(np.sqrt(np.mean((moved * weights[placed.patch]) ** 2)))
+
+
 def random_polynomial(problem: Problem, cover: AnyCover) -> Coefficients:
     """The coefficients in all patches of a product of random polynomials of one coordinate, one for each component;
     constant along axes that are periodic. For features that are no polynomials, random coefficients."""

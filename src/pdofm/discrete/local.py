@@ -128,7 +128,8 @@ class LocalProblem(Weighted):
         return np.array([weight[c] / rate**j for c, j in self.seam_rows(seam)])
 
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
-        """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
+        """Eliminate all patches. If a function `probe` is given, a second column of the solution belongs to its data,
+        and a third one to random data."""
         sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
         found = joints(terms)
         sizes += [len(joint.here) * joint.term.target.shape[1] for joint in found]
@@ -156,6 +157,7 @@ class LocalProblem(Weighted):
         if probe is not None:
             parts = [probe[self.patches.of(patch)].T.reshape(-1) for patch in range(count)]
             right.append(np.sum([row @ part for row, part in zip(stacked, parts, strict=True)], axis=0))
+            right.append(np.zeros(len(right[0])))
         sizes = (self.patches.sizes * self.components).tolist()
         return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
@@ -167,18 +169,24 @@ class LocalProblem(Weighted):
         terms = [term for term in terms if term.placed.beyond is None]
         at = [by_patch(term.placed.patch, count) for term in terms]
         row_weights = self.row_scales(terms, weights)
+        # Random data that are errors of the unknowns of size 1.
+        rng, loud = (
+            np.random.default_rng(0),
+            [r / self.scales(t, weights) for r, t in zip(row_weights, terms, strict=True)],
+        )
         around: list[list[int]] = [[] for _ in range(count)]
         for number, seam in enumerate(self.seams):
             for side in {seam.first, seam.second}:
                 around[side].append(number)
         for patch in range(count):
-            parts, rights = [], []
-            for term, where, scale in zip(terms, at, row_weights, strict=True):
+            parts, rights, noise = [], [], []
+            for term, where, scale, size in zip(terms, at, row_weights, loud, strict=True):
                 here = where[patch]
                 if len(here) == 0:
                     continue
                 parts.append(self._rows(term, patch, here, scale[here]))
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
+                noise.append((size[here] * rng.standard_normal(size[here].shape)).T.reshape(-1))
             links, own = self._links(patch, around[patch], weights)
             shifts = [np.zeros((len(each), 1)) for _, each in links]
             for number, rows, right in joined(patch):
@@ -193,10 +201,9 @@ class LocalProblem(Weighted):
             nothing = [np.zeros(len(each)) for each in own]
             parts, columns = [*parts, *own], [np.concatenate([*rights, *nothing])]
             if probe is not None:
-                # The data of a function include its jumps, so that any function of the patches will do.
                 known = probe[self.patches.of(patch)].T.reshape(-1)
-                columns.append(np.concatenate([part @ known for part in parts]))
-                shifts = [np.stack([np.zeros(len(rows)), rows @ known], axis=1) for _, rows in links]
+                columns += [np.concatenate([part @ known for part in parts]), np.concatenate([*noise, *nothing])]
+                shifts = [_random_shift(number, rows, known, rng) for number, rows in links]
             shift = np.concatenate(shifts) if any(each.any() for each in shifts) else None
             yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift, dependent)
 
@@ -300,6 +307,17 @@ class LocalProblem(Weighted):
     def own(self, patch: int, solution: np.ndarray) -> np.ndarray:
         """The unknowns of a patch without the sums that it passes on."""
         return solution[: int(self.patches.sizes[patch]) * self.components]
+
+
+def _random_shift(
+    number: int, rows: Float[np.ndarray, "s q"], known: Float[np.ndarray, " q"], rng: np.random.Generator
+) -> Float[np.ndarray, "s 3"]:
+    """What a link has on its right side: nothing, the data of a function, and random data. The data of a function
+    include its jumps, so that any function of the patches will do; and the numbers that both sides share are random,
+    for zeros would be found even where they are not determined."""
+    shared = np.random.default_rng(number).standard_normal(len(rows))
+    jump = rng.standard_normal(len(rows))
+    return np.stack([np.zeros(len(rows)), rows @ known - CONDITION_WEIGHT * shared, CONDITION_WEIGHT * jump], axis=1)
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

@@ -48,7 +48,7 @@ class BoxFit:
     `indicator` is per patch, relative to the size of the solution; `slopes` and `tails` say, per patch and axis, how
     fast the coefficients of polynomials fall and how large the last ones are. `left` is what an iteration still lacks,
     relative to the solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a
-    function was found that neither the equation nor the conditions see.
+    function was found that neither the equation nor the conditions see. `weights` say how much each unknown counts.
     """
 
     local: LocalProblem
@@ -63,6 +63,7 @@ class BoxFit:
     steps: list[dict[str, float]]
     fresh: Placed
     is_unique: bool
+    weights: Float[np.ndarray, "P C"]
 
     @property
     def cover(self) -> AnyCover:
@@ -201,7 +202,7 @@ def _judged(
     rows = sum(term.target.size for term in terms)
     unique = _is_unique(local, system, inside, weights)
     found = (local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, inside, unique)
-    return BoxFit(*found)
+    return BoxFit(*found, weights)
 
 
 def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np.ndarray) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.discrete.boxed import cover_of, random_polynomial, undetermined
+from pdofm.discrete.boxed import cover_of, random_polynomial, sensitivity, undetermined
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
 from pdofm.features import InBoxes
@@ -17,6 +17,9 @@ from pdofm.solving.verdict import NOT_UNIQUE, START_NEARER, Evidence, Status, Ve
 
 SAFETY = 3.0
 """The estimate is so many times what the coarser solution suggests: it is meant to be too small in one case of ten."""
+
+RANDOM = 0.3
+"""Random data are smaller than residuals by this: they move a solution more than what a least-squares fit leaves."""
 
 LEAST_FALL = 0.05
 """Errors are never taken to fall by less than this fraction: rounding may keep them from falling at all."""
@@ -64,7 +67,7 @@ def fit_given(problem: Problem, features: InBoxes, method: Method | None, tol: f
         fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, **steps)
     with clock("estimate"):
         free = undetermined(fine.local, fine.system, probe, fine.fresh)
-        error = max(_estimate(coarse, fine), free if free <= NOT_UNIQUE else 1.0)
+        error = max(_estimate(coarse, fine), _amplified(fine), free if free <= NOT_UNIQUE else 1.0)
     iteration = _ended(fine, newton) if nonlinear else None
     evidence = Evidence(tol=tol, iteration=iteration, estimate=error, undetermined=free, features=features.size)
     finer = None if free > NOT_UNIQUE else "use smaller boxes or higher degrees, or solve(problem, tol=…)"
@@ -96,6 +99,13 @@ def _estimate(coarse: BoxFit, fine: BoxFit) -> float:
     ratio = after / before if before > 0 else 0.0
     error = distance(coarse, fine, []) * ratio / max(1 - ratio, LEAST_FALL)
     return max(SAFETY * max(error, LEAST_FACTOR * after), fine.left)
+
+
+def _amplified(found: BoxFit) -> float:
+    """What random data nearly as large as the residuals that are left would do to the solution, relative to it. It is
+    large where a function that the features nearly contain is hardly determined by the problem."""
+    moved = sensitivity(found.local, found.system, found.fresh, found.weights)
+    return RANDOM * moved * float(np.sqrt(np.mean(found.indicator**2)))
 
 
 def _ended(found: BoxFit, newton: Newton) -> Verdict:
