@@ -53,6 +53,7 @@ from pdofm.features import (  # noqa: E402
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    SparsePolynomials,
     StretchedPolynomials,
     TransNet,
 )
@@ -64,6 +65,7 @@ from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Per
 from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
+from pdofm.problem.unknown import Data, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
@@ -92,6 +94,7 @@ __all__ = [
     "CornerFunctions",
     "Curve",
     "Cylinder",
+    "Data",
     "Dirichlet",
     "Disk",
     "Domain",
@@ -117,6 +120,7 @@ __all__ = [
     "NetworkFeatures",
     "Neumann",
     "Newton",
+    "Number",
     "Part",
     "PartitionOfUnity",
     "Periodic",
@@ -133,6 +137,7 @@ __all__ = [
     "Solutions",
     "Solver",
     "SpaceTime",
+    "SparsePolynomials",
     "Stats",
     "Status",
     "StretchedPolynomials",

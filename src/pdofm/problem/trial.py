@@ -32,6 +32,8 @@ class Trial:
         """Raise unless `exact` gives a value for every component; `fields` is the same as user functions see it."""
         names = None if self.layout.unknowns is None else [name for name, _ in self.layout.unknowns]
         given = list(exact) if isinstance(exact, Mapping) else None
+        if given is not None and names is not None:  # values of parameters may be among them
+            given = [name for name in given if name in names] or given
         if (names is None and not callable(exact)) or (names is not None and sorted(given or []) != sorted(names)):
             expected = (
                 "a function of the point" if names is None else f"a dictionary with a function for each of {names}"
@@ -105,9 +107,9 @@ class Trial:
             reason = str(error).splitlines()[0].rstrip(".")
             raise ProblemError(
                 f"The {what} cannot be evaluated at a point: {reason}. It is called as "
-                f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers. "
-                "Use jax.numpy (jnp) instead of numpy and math, jnp.where instead of if, and apply operators to a "
-                "point: laplacian(u)(x)."
+                f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers; "
+                "on a boundary, an argument that is called `normal` is the outward normal. Use jax.numpy (jnp) "
+                "instead of numpy and math, jnp.where instead of if, and apply operators to a point: laplacian(u)(x)."
             ) from error
 
     def _check_indices(self, what: str, function: Any, with_unknown: bool = False) -> None:

@@ -29,8 +29,8 @@ from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import nonlinear_names
 from pdofm.solving.clock import Clock
+from pdofm.solving.conclude import gathered
 from pdofm.solving.estimate import undetermined
-from pdofm.solving.fit import gathered
 from pdofm.solving.given import check_given_in_boxes
 from pdofm.solving.methods import Linear
 from pdofm.solving.sides import RightHandSides, Sides

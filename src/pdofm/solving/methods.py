@@ -98,6 +98,16 @@ class Linear(Method):
         return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out)
 
 
+def run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
+    """Run a method; without one, try a linear solve, and Newton's method if the problem turns out nonlinear."""
+    try:
+        return (method or Linear()).run(discretisation, system)
+    except NonlinearError:
+        if method is not None:
+            raise
+        return Newton().run(discretisation, system)
+
+
 def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
     if nonlinear:
         raise NonlinearError(
