@@ -130,15 +130,20 @@ class LocalProblem(Weighted):
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
         """Eliminate all patches. If a function `probe` is given, a second column of the solution belongs to its data,
         and a third one to random data."""
-        sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
-        found = joints(terms)
-        sizes += [len(joint.here) * joint.term.target.shape[1] for joint in found]
         weights, means = self.weights(terms), [term for term in terms if term.is_average]
-        leaves = self._leaves([term for term in terms if not term.is_average], found, probe)
+        leaves, sizes = self.some([term for term in terms if not term.is_average], probe)
         if not means:
             return BlockQR(leaves, sizes, keep=keep)
         averages = self._averages(means, weights, probe)
         return BlockQR(averages.extended(leaves), [*sizes, *averages.links], keep=keep)
+
+    def some(
+        self, terms: Sequence[LocalTerm], probe: Coefficients | None, which: range | None = None
+    ) -> tuple[Iterator[Leaf], list[int]]:
+        """The leaves of some patches, by default of all, and how many numbers each of all links shares."""
+        sizes, across = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams], joints(terms)
+        sizes += [len(joint.here) * joint.term.target.shape[1] for joint in across]
+        return self._leaves(terms, across, probe, range(len(self.patches)) if which is None else which), sizes
 
     def _averages(
         self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"], probe: Coefficients | None
@@ -162,7 +167,7 @@ class LocalProblem(Weighted):
         return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
     def _leaves(
-        self, terms: Sequence[LocalTerm], across: Sequence[Joint], probe: Coefficients | None
+        self, terms: Sequence[LocalTerm], across: Sequence[Joint], probe: Coefficients | None, which: range
     ) -> Iterator[Leaf]:
         weights, count = self.weights(terms), len(self.patches)
         joined = self._joined(across, weights)
@@ -170,16 +175,13 @@ class LocalProblem(Weighted):
         at = [by_patch(term.placed.patch, count) for term in terms]
         row_weights = self.row_scales(terms, weights)
         # Random data that are errors of the unknowns of size 1.
-        rng, loud = (
-            np.random.default_rng(0),
-            [r / self.scales(t, weights) for r, t in zip(row_weights, terms, strict=True)],
-        )
+        loud = [each / self.scales(term, weights) for each, term in zip(row_weights, terms, strict=True)]
         around: list[list[int]] = [[] for _ in range(count)]
         for number, seam in enumerate(self.seams):
             for side in {seam.first, seam.second}:
                 around[side].append(number)
-        for patch in range(count):
-            parts, rights, noise = [], [], []
+        for patch in which:
+            parts, rights, noise, rng = [], [], [], np.random.default_rng(patch)
             for term, where, scale, size in zip(terms, at, row_weights, loud, strict=True):
                 here = where[patch]
                 if len(here) == 0:

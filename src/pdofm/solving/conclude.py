@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation
-from pdofm.discrete.system import System
+from pdofm.discrete.look import Look
 from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
 from pdofm.solving.methods import Outcome
@@ -18,20 +16,17 @@ from pdofm.solving.verdict import Evidence, judge
 
 def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, tol: float | None) -> Solution:
     """The solution of a discretisation with held-out points, from what a method found."""
-    problem, features, others = discretisation.problem, discretisation.features, discretisation.held_out
+    problem, features = discretisation.problem, discretisation.features
     with clock("estimate"):
-        held_out = outcome.held_out or discretisation.system(
-            outcome.coefficients, others, check=True, fold=False, role="held out"
-        )
-        found = estimate(features, outcome, held_out, others[0].points)
+        found = estimate(discretisation, outcome)
     stats = Stats(
-        rows=len(outcome.residual),
+        rows=outcome.residuals.rows,
         features=features.size,
         components=problem.layout.components,
         rank=outcome.factorization.rank,
         condition=outcome.factorization.condition,
-        residuals=_residuals(outcome, held_out),
-        held_out_residual=_rms(held_out.b),
+        residuals=_residuals(outcome, found.look),
+        held_out_residual=found.look.scaled.mean,
         seconds=clock.seconds,
         steps=outcome.steps,
         undetermined=found.undetermined,
@@ -41,34 +36,27 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
         tol=tol,
         iteration=outcome.verdict,
         estimate=found.error,
-        violations=_violations(held_out),
+        violations=_violations(found.look),
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
 
 
-def _residuals(outcome: Outcome, held_out: System) -> dict[str, Residual]:
+def _residuals(outcome: Outcome, look: Look) -> dict[str, Residual]:
     """The residual of each term, at fitted and held-out points."""
-    others = held_out.left - held_out.right
-    return {
-        name: Residual(_rms(outcome.residual[rows]), _rms(others[held_out.rows[name]]))
-        for name, rows in outcome.rows.items()
-    }
+    fitted, others = outcome.residuals.rms, look.raw.rms
+    return {name: Residual(fitted[name], others[name]) for name in fitted}
 
 
-def _violations(held_out: System) -> dict[str, float]:
+def _violations(look: Look) -> dict[str, float]:
     """The scaled residual of each term at held-out points, as a fraction of all scaled data."""
-    data = _rms(held_out.scales * held_out.right)
-    return {name: _rms(held_out.b[rows]) / data if data > 0 else 0.0 for name, rows in held_out.rows.items()}
+    data = look.data.mean
+    return {name: rms / data if data > 0 else 0.0 for name, rms in look.scaled.rms.items()}
 
 
 def gathered(discretisation: Discretisation, free: float) -> Evidence:
     """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
     is unique, from the fraction `free` of a random function that the problem does not see."""
     usual, _ = default_counts(discretisation.problem, discretisation.features.size)
-    inside = len(discretisation.blocks[0].points)
+    inside = discretisation.interior_points
     return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(values**2)))

@@ -1,13 +1,15 @@
 """One solve with given features: validate, choose what is not given, run a method, wrap the answer."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 from pdofm._types import Key
 from pdofm.discrete.discretisation import discretise
 from pdofm.discrete.memory import Memory
+from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
 from pdofm.features import Features, InBoxes
+from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
@@ -28,6 +30,7 @@ def fit(
     tol: float | None = None,
     key: Key = 0,
     memory: Memory | None = None,
+    cluster: Any = None,
     numbers: Mapping[str, float] | None = None,
 ) -> Solution:
     """Solve a problem in given features, without warnings: the verdict of the solution says whether it converged.
@@ -38,12 +41,15 @@ def fit(
     _check_method(method)
     if isinstance(features, InBoxes):
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
-        return fit_given(problem, features, method, tol, key)
-    clock = Clock()
+        return fit_given(problem, features, method, tol, key, cluster)
+    clock, stated = Clock(), (problem, features, points, boundary_points, sampling, key)
     with clock("points"):
-        discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
-        others = discretisation.other_points(discretisation.features.size)
-        discretisation = replace(discretisation, held_out=others)
+        if cluster is None:
+            discretisation = discretise("solve", *stated, memory)
+        else:
+            _check_shared(problem)
+            discretisation = discretise_shared("solve", *stated, executor=executor_of(cluster))
+        discretisation = discretisation.with_held_out()
     if problem.parameters.names:
         return infer(discretisation, method, clock, tol, numbers or {})
     with clock("assemble"):
@@ -60,3 +66,8 @@ def _check_method(method: object) -> None:
         raise SolveError(
             f"method= takes Linear(), Newton() or Picard(); got {method!r}. Write method={example}, or leave it out."
         )
+
+
+def _check_shared(problem: Problem) -> None:
+    if isinstance(problem, Problem) and problem.parameters.names:
+        raise SolveError(f"{problem.name!r} has unknown numbers, which are found in one process. Leave cluster= out.")

@@ -123,7 +123,8 @@ class State:
         """The scaled residual of the data; without data that of the equation and the conditions."""
         data = self.forward.data
         if not data.blocks:
-            return self.system.scales * self.outcome.residual
+            is_there = self.outcome.verdict is not None  # else it was made at zero
+            return -(self.system if is_there else self.system.moved(self.coefficients)).b
         return (self.forward.measured(self.vector, self.coefficients) - data.values) / data.scales
 
     @cached_property
