@@ -197,7 +197,7 @@ class Solver:
 
 def factor(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     points: int | None = None,
     boundary_points: int | None = None,
