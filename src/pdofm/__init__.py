@@ -39,6 +39,7 @@ from pdofm.domain import (  # noqa: E402
     read_svg,
 )
 from pdofm.features import (  # noqa: E402
+    BoxFeatures,
     BoxPolynomials,
     Chebyshev,
     Concatenate,
@@ -87,6 +88,7 @@ __all__ = [
     "Annulus",
     "Ball",
     "Box",
+    "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
     "Concatenate",

@@ -190,7 +190,7 @@ def discretise(
 def place(
     caller: str,
     problem: Problem,
-    features: Features | int | None,
+    features: Any,
     points: int | None,
     boundary_points: int | None,
     sampling: str,

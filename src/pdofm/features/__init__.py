@@ -1,7 +1,8 @@
 """Families of features, wrappers around them, and files."""
 
 from pdofm.features.base import Features, check_count, polynomial_degree
-from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.boxes import BoxPolynomials, InBoxes
+from pdofm.features.boxfeatures import BoxFeatures
 from pdofm.features.byregion import RegionFeatures
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
@@ -20,6 +21,7 @@ from pdofm.features.transnet import TransNet
 
 __all__ = [
     "OVERLAP",
+    "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
     "Concatenate",
@@ -31,6 +33,7 @@ __all__ = [
     "HardDirichlet",
     "HarmonicPolynomials",
     "HoleFunctions",
+    "InBoxes",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",

@@ -23,7 +23,7 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import Features, InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.numerics.lstsq import Factorization, LeastSquares
 from pdofm.numerics.sampling import generator, spread
@@ -197,7 +197,7 @@ class Solver:
 
 def factor(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     points: int | None = None,
     boundary_points: int | None = None,
@@ -225,7 +225,7 @@ def factor(
         method = Linear(lstsq)
     if method is not None and not isinstance(method, Linear):
         raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
-    if isinstance(features, BoxPolynomials):
+    if isinstance(features, InBoxes):
         refuse_cluster(cluster)
         check_given_in_boxes("factor", points, boundary_points, sampling, method)
         solver = _factor_in_boxes(problem, features, key)
@@ -254,7 +254,7 @@ def factor(
     return Solver(discretisation, system, factorization, stats, verdict)
 
 
-def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> Solver:
+def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key) -> Solver:
     """The same by block QR, box by box."""
     clock = Clock()
     with clock("points"):

@@ -15,7 +15,7 @@ from pdofm.domain import Part, Regions
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
 from pdofm.errors import ProblemError
-from pdofm.features import BoxPolynomials, Features, RegionFeatures
+from pdofm.features import Features, InBoxes, RegionFeatures
 from pdofm.features.regions import RegionPolynomials
 from pdofm.problem.conditions import Residual, Value, takes_normal
 from pdofm.problem.data import Given
@@ -162,10 +162,10 @@ def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Ru
         # Functions are as smooth across boxes as they are accurate, so the rules need not follow the boxes.
         orders = [3 * order for order in ORDERS[domain.dim if on is None else max(domain.dim - 1, 1)]]
         yield from (quadrature.whole(order) if on is None else over_part(on, order) for order in orders[:-1])
-    elif isinstance(features, BoxPolynomials) and on is not None:
+    elif isinstance(features, InBoxes) and on is not None:
         cover = cover_of(domain, features)
         yield from (rule_on_part(cover, on, more)[0] for more in MORE)
-    elif isinstance(features, BoxPolynomials):
+    elif isinstance(features, InBoxes):
         yield from (rule_in_leaves(quadrature, features, more)[0] for more in MORE)
     else:
         orders = ORDERS.get(domain.dim if on is None else max(domain.dim - 1, 1), ORDERS[5])

@@ -281,10 +281,10 @@ CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
     _finished,
     _unique,
     _identified,
+    _resolved,
     _accurate,
     _determined,
     _satisfied,
-    _resolved,
     _confirmed,
     _fits,
 )
