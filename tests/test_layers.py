@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 LAYERS = [
     *("version", "_types", "errors", "deprecation", "shown", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
-    *("training", "adaptive", "questions", "cluster"),
+    *("training", "adaptive", "questions", "families", "cluster"),
     *("output", "zoo", "experiments", "bench", "cli", "__init__"),
 ]
 

@@ -38,6 +38,7 @@ from pdofm.domain import (  # noqa: E402
     read_geojson,
     read_svg,
 )
+from pdofm.families.family import Family  # noqa: E402
 from pdofm.features import (  # noqa: E402
     BoxPolynomials,
     Chebyshev,
@@ -98,6 +99,7 @@ __all__ = [
     "Errors",
     "Evolution",
     "Extrusion",
+    "Family",
     "Features",
     "Fourier",
     "Functions",

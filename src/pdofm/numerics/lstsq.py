@@ -30,12 +30,13 @@ class _Inverse:
     """The pseudo-inverse of a triangle, truncated to its numerical rank.
 
     `rotate` maps a right-hand side to coordinates in the part of the range that is kept (None if all of it is kept),
-    and `finish` maps these to a solution.
+    and `finish` maps these to a solution. `transposed` is the transpose of both together.
     """
 
     rank: int
     rotate: Callable[[np.ndarray], np.ndarray] | None
     finish: Callable[[np.ndarray], np.ndarray]
+    transposed: Callable[[np.ndarray], np.ndarray]
     condition: float
 
     def apply(self, y: np.ndarray) -> np.ndarray:
@@ -89,8 +90,11 @@ class SVD(LeastSquares):
         def finish(y: np.ndarray) -> np.ndarray:
             return right @ (y.T / kept).T
 
+        def transposed(g: np.ndarray) -> np.ndarray:
+            return rotation.T @ ((right.T @ g).T / kept).T
+
         rotation = left[:, :rank].T
-        return _Inverse(rank, lambda y: rotation @ y, finish, float(singular[0] / singular[rank - 1]))
+        return _Inverse(rank, lambda y: rotation @ y, finish, transposed, float(singular[0] / singular[rank - 1]))
 
 
 class QR(LeastSquares):
@@ -107,12 +111,16 @@ class QR(LeastSquares):
         # the inverse. With pivoting, no diagonal entry would be smaller, and the first one would be 1.
         smallest = reciprocal * np.linalg.norm(triangle, 1) / len(triangle) ** 0.5
         if smallest > max(self.rcond, EPSILON):
-            return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
+            solves = partial(_back_substitute, triangle), partial(solve_triangular, triangle, trans=1)
+            return _Inverse(len(triangle), None, *solves, 1 / reciprocal)
         (reflectors, tau), r, pivots = qr(triangle, mode="raw", pivoting=True, check_finite=False)
         r = np.asfortranarray(r)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
-        solve = partial(_back_substitute, r) if rank == len(diagonal) else _smallest(r[:rank])
+        if rank == len(diagonal):
+            solve, solve_transposed = partial(_back_substitute, r), partial(solve_triangular, r, trans=1)
+        else:
+            solve, solve_transposed = _smallest(r[:rank])
 
         def finish(y: np.ndarray) -> np.ndarray:
             solved = solve(y)
@@ -120,8 +128,11 @@ class QR(LeastSquares):
             c[pivots] = solved
             return c
 
+        def transposed(g: np.ndarray) -> np.ndarray:
+            return _reflect(reflectors, tau, _with_zeros(solve_transposed(g[pivots]), len(g)), "N")
+
         condition = float(diagonal[0] / diagonal[rank - 1])
-        return _Inverse(rank, lambda y: _reflect(reflectors, tau, y)[:rank], finish, condition)
+        return _Inverse(rank, lambda y: _reflect(reflectors, tau, y)[:rank], finish, transposed, condition)
 
 
 @dataclass(frozen=True)
@@ -163,6 +174,15 @@ class Factorization:
     def solve(self, b: Tall) -> Short:
         """The least-squares solution."""
         return self.finish(self.project(b))
+
+    def missed(self, b: Tall) -> Any:
+        """The norm of the part of right-hand sides that is outside of the range of A."""
+        return np.linalg.norm(_reflect(self.reflectors, self.tau, b)[len(self.scale) :], axis=0)
+
+    def adjoint(self, g: Short) -> Tall:
+        """The transpose of `solve`: how much each entry of a right-hand side contributes to gᵀc."""
+        scaled = self.inverse.transposed((g.T / self.scale).T)
+        return _reflect(self.reflectors, self.tau, _with_zeros(scaled, len(self.reflectors)), "N")
 
     def multiply(self, c: Short) -> Short:
         """The projection of A c, computed from the triangle."""
@@ -257,32 +277,44 @@ def _triangularise(A: Matrix, *, overwrite: bool) -> tuple[Matrix, Float[np.ndar
     return reflectors, tau
 
 
-def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Qᵀy, with Q in the format of `_triangularise`."""
+def _with_zeros(y: np.ndarray, rows: int) -> np.ndarray:
+    """y with zeros appended."""
+    return np.concatenate([y, np.zeros((rows - len(y), *y.shape[1:]))])
+
+
+def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray, trans: str = "T") -> np.ndarray:
+    """Qᵀy, with Q in the format of `_triangularise`, or with `trans` = "N" Qy."""
     right = y.reshape(len(y), -1)
-    work = int(lapack.dormqr("L", "T", reflectors, tau, right, -1)[1][0])
-    rotated, _, info = lapack.dormqr("L", "T", reflectors, tau, right, work)
+    work = int(lapack.dormqr("L", trans, reflectors, tau, right, -1)[1][0])
+    rotated, _, info = lapack.dormqr("L", trans, reflectors, tau, right, work)
     _check(info, "dormqr")
     return rotated.reshape(y.shape)
 
 
-def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray], np.ndarray]:
-    """The function that solves with a wide upper trapezoid for the solution of smallest norm. The trapezoid is factored
-    as [T 0] Z, with T a triangle and Z orthogonal."""
+def _smallest(
+    trapezoid: Float[np.ndarray, "rank cols"],
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """The function that solves with a wide upper trapezoid for the solution of smallest norm, and its transpose. The
+    trapezoid is factored as [T 0] Z, with T a triangle and Z orthogonal."""
     rank, columns = trapezoid.shape
     rotated, tau, info = lapack.dtzrzf(trapezoid, lwork=int(lapack.dtzrzf_lwork(rank, columns)[0]))
     _check(info, "dtzrzf")
     triangle = np.asfortranarray(rotated[:, :rank])
 
-    def solve(y: np.ndarray) -> np.ndarray:
-        right = np.zeros((columns, y.reshape(len(y), -1).shape[1]), order="F")
-        right[:rank] = _back_substitute(triangle, y).reshape(rank, -1)
+    def rotate(y: np.ndarray, trans: str) -> np.ndarray:
+        right = np.array(y.reshape(columns, -1), order="F")
         work = int(lapack.dormrz_lwork(columns, right.shape[1])[0])
-        solved, info = lapack.dormrz(rotated, tau, right, trans="T", lwork=work, overwrite_c=True)
+        turned, info = lapack.dormrz(rotated, tau, right, trans=trans, lwork=work, overwrite_c=True)
         _check(info, "dormrz")
-        return solved.reshape(columns, *y.shape[1:])
+        return turned.reshape(y.shape)
 
-    return solve
+    def solve(y: np.ndarray) -> np.ndarray:
+        return rotate(_with_zeros(_back_substitute(triangle, y), columns), "T")
+
+    def transposed(g: np.ndarray) -> np.ndarray:
+        return solve_triangular(triangle, rotate(g, "N")[:rank], trans=1)
+
+    return solve, transposed
 
 
 def _back_substitute(upper: Matrix, y: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from pdofm.errors import ProblemError
 from pdofm.problem import checks, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
 from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
+from pdofm.problem.example import example
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
 from pdofm.problem.trial import Trial
 from pdofm.shown import Shown
@@ -80,6 +81,9 @@ class Problem(Shown):
     dtype: Any = float
 
     def __post_init__(self):
+        if example.get() is not None:
+            self.__dict__.update(example.get().form)
+            return
         if not isinstance(self.domain, Domain):
             raise ProblemError(
                 f"domain must be a Domain such as Box([0, 0], [1, 1]); got {type(self.domain).__name__}."
@@ -286,6 +290,11 @@ class Problem(Shown):
         column, numbers = self.domain.dim - 1 if axis is None else axis, self.layout.numbers
         # Of a complex unknown the real and the imaginary part count as one.
         return tuple(self._all_orders[:, column].reshape(-1, numbers).max(axis=0).tolist())
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """What problems of the same form have in common: orders, and that no coefficient is steep, if none is."""
+        return {"_all_orders": self._all_orders} | ({} if self.transitions else {"transitions": ()})
 
     @cached_property
     def hidden_jump(self) -> Jump | None:

@@ -46,8 +46,14 @@ def fit(
     with clock("points"):
         discretisation = discretise("solve", problem, features, points, boundary_points, sampling, key, memory)
         others = discretisation.other_points(discretisation.features.size)
-        discretisation = replace(discretisation, held_out=others)
-    features = discretisation.features
+    return fit_at(replace(discretisation, held_out=others), method, tol, clock)[0]
+
+
+def fit_at(
+    discretisation: Discretisation, method: Method | None, tol: float | None, clock: Clock
+) -> tuple[Solution, Outcome]:
+    """The solution at the points of a discretisation, which has some that are held out, and how it was found."""
+    problem, features, others = discretisation.problem, discretisation.features, discretisation.held_out
     with clock("assemble"):
         system = (method or Linear()).system(discretisation)
     with clock("solve"):
@@ -77,7 +83,7 @@ def fit(
         violations=_violations(held_out),
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
-    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats), outcome
 
 
 def _run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:

@@ -37,6 +37,7 @@ class Outcome:
         verdict: how the iteration ended; None if there was none.
         held_out: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
             the factorization.
+        scales: what the rows of the factored matrix were scaled with, if that matrix belongs to the solution.
     """
 
     coefficients: Coefficients
@@ -47,6 +48,7 @@ class Outcome:
     verdict: Verdict | None = None
     steps: list[dict[str, float]] = field(default_factory=list)
     held_out: System | None = None
+    scales: np.ndarray | None = None
 
     @property
     def iteration_error(self) -> float:
@@ -95,7 +97,7 @@ class Linear(Method):
         residual = residuals(discretisation.problem.layout, discretisation.features, discretisation.blocks, system, c)
         _refuse(discretisation, discretisation.nonlinear_terms(c))
         held_out = None if system.held_out is None else system.held_out.moved(c)
-        return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out)
+        return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out, scales=system.scales)
 
 
 def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
