@@ -43,7 +43,8 @@ def relative(found, expected) -> float:
 
 def test_members_are_solved_to_the_tolerance_and_know_their_parameters(family):
     u = family(MU)
-    assert isinstance(u, pf.Solution) and u.converged
+    assert isinstance(u, pf.Solution)
+    assert u.converged
     assert np.array_equal(u.mu, MU)
     assert relative(u(POINTS), exact_bumps(MU)) < 1e-10
     assert family([2.1, 1.4, 0.3]).features is u.features
@@ -83,13 +84,13 @@ def test_sensitivity_is_the_gradient_of_a_number(family):
 
 
 def test_a_system_that_is_not_linear_is_differentiated():
-    box = pf.Box([-0.5, -0.5], [1.0, 0.5])
+    box = pf.Box([-0.3, -0.3], [0.3, 0.3])
 
     def flow(mu: Array) -> dict:
-        l = mu / 2 - jnp.sqrt(mu**2 / 4 + 4 * jnp.pi**2)
-        e = lambda x: jnp.exp(l * x[0])
+        decay = mu / 2 - jnp.sqrt(mu**2 / 4 + 4 * jnp.pi**2)
+        e = lambda x: jnp.exp(decay * x[0])
         v = lambda x: jnp.stack(
-            [1 - e(x) * jnp.cos(2 * jnp.pi * x[1]), l / (2 * jnp.pi) * e(x) * jnp.sin(2 * jnp.pi * x[1])]
+            [1 - e(x) * jnp.cos(2 * jnp.pi * x[1]), decay / (2 * jnp.pi) * e(x) * jnp.sin(2 * jnp.pi * x[1])]
         )
         return {"v": v, "p": lambda x: (1 - e(x) ** 2) / 2}
 
@@ -104,7 +105,7 @@ def test_a_system_that_is_not_linear_is_differentiated():
         conditions = [pf.Dirichlet(exact["v"], unknown="v"), pressure]
         return pf.Problem(box, operator, 0.0, conditions, unknowns={"v": 2, "p": 1})
 
-    family, points = pf.Family(kovasznay, pf.Chebyshev(box, 190)), box.sample(10)
+    family, points = pf.Family(kovasznay, pf.Chebyshev(box, 91)), box.sample(10)
 
     def exact(mu: Array) -> Array:
         fields = flow(mu)
@@ -143,7 +144,7 @@ def test_parameters_occur_in_every_kind_of_condition():
             domain,
             operator=lambda u, x, t: pf.dt(u)(x, t) - mu[0] * pf.laplacian(u)(x, t),
             source=0.0,
-            conditions=[pf.Periodic(), pf.Initial(lambda x: mu[1] * jnp.sin(x[0]))],
+            conditions=[pf.Periodic(), pf.Initial(lambda x, t: mu[1] * jnp.sin(x[0]))],
         )
 
     points = domain.sample(8)
@@ -166,7 +167,7 @@ def test_parameters_occur_in_every_kind_of_condition():
 
 
 def test_a_gradient_with_many_parameters_takes_one_adjoint_solve():
-    k = jnp.arange(1, 21)
+    k = jnp.arange(1.0, 21.0)
 
     def disk(mu: Array) -> pf.Problem:
         def data(x):
@@ -188,9 +189,8 @@ def test_a_derivative_that_the_space_does_not_resolve_finds_another_one_or_warns
         source = lambda x: mu + jnp.sin(jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1])
         return pf.Problem(SQUARE, lambda u, x: -pf.laplacian(u)(x), source, pf.Dirichlet(0.0))
 
-    one = pf.solve(pf.Problem(SQUARE, lambda u, x: -pf.laplacian(u)(x), 1.0, pf.Dirichlet(0.0)), tol=1e-10)
-    found = jax.jacrev(lambda mu: pf.Family(cornered).values(mu, POINTS))(0.0)
-    assert relative(found, one(POINTS)) < 1e-7
+    found = jax.grad(lambda mu: pf.Family(cornered, tol=1e-8).values(mu, [0.5, 0.5]))(0.0)
+    assert abs(found - 0.0736713532815) < 1e-8  # -Δu = 1 at the center of the square
     with pytest.warns(ConvergenceWarning, match="is not resolved: its equation is violated by"):
         jax.grad(lambda mu: pf.Family(cornered, pf.Chebyshev(SQUARE, 150)).values(mu, POINTS[0]))(0.0)
 

@@ -31,12 +31,14 @@ STRANGERS = [{"problem", "features"}]
 LAZILY_UPWARD = {
     "numerics": {"cluster"},
     "shown": {"output"},
+    "features": {"discrete"},
+    "families": {"output"},
     "solving": {"output"},
     "marching": {"output"},
     "domain": {"output"},
 }
 
-DRAWING = {"output.plot", "output.domains", "output.surface"}
+DRAWING = {"output.plot", "output.domains", "output.surface", "output.sweeps"}
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
 
 

@@ -42,6 +42,7 @@ from pdofm.families.family import Family  # noqa: E402
 from pdofm.features import (  # noqa: E402
     BoxPolynomials,
     Chebyshev,
+    Combined,
     Concatenate,
     CornerFunctions,
     EdgeFunctions,
@@ -85,6 +86,7 @@ __all__ = [
     "Box",
     "BoxPolynomials",
     "Chebyshev",
+    "Combined",
     "Concatenate",
     "Condition",
     "Cone",

@@ -1,7 +1,7 @@
 """A family of problems: a function from parameters to problems, solved and differentiated with all that they share."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,18 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from pdofm._types import Key, Vector
+from pdofm._types import Key
 from pdofm.calculus.jets import Index
 from pdofm.discrete.evaluate import derivatives
 from pdofm.errors import ConvergenceWarning, ProblemError, SolveError
 from pdofm.families.derivative import At, Differentiable, evaluated
 from pdofm.families.member import FamilySolution
 from pdofm.families.members import Members, State, parameters
+from pdofm.families.reduced import ReducedFamily
+from pdofm.families.reduction import reduce
+from pdofm.families.sweep import Sweep, swept
 from pdofm.features import Features
-from pdofm.problem.parametric import Make
+from pdofm.problem.parametric import Parameters
 from pdofm.problem.problem import Problem
 from pdofm.solving.methods import Method
 from pdofm.solving.solution import points_of
@@ -43,10 +46,10 @@ class Family:
 
     def __init__(
         self,
-        make_problem: Make,
-        features: Features | None = None,
+        make_problem: Any,
+        features: Any = None,
         *,
-        tol: float = 1e-10,
+        tol: Any = 1e-10,
         method: Method | None = None,
         key: Key = 0,
     ):
@@ -99,6 +102,34 @@ class Family:
         found = layout.gathered(evaluated(_Shaped(self, form), mu.reshape(-1), at))
         return found[..., 0] if layout.unknowns is None else found
 
+    def sweep(self, mus: Any, of: Callable[[FamilySolution], Any], *, progress: bool = True) -> Sweep:
+        """A quantity ``of(u)``, a number or an array, of the members with parameters `mus`."""
+        return swept(lambda mu: self.members.state(parameters(mu)).solution, mus, of, progress)
+
+    def reduce(
+        self,
+        mus: Any,
+        tol: float = 1e-8,
+        *,
+        size: int | None = None,
+        target: str = "worst",
+        progress: bool = True,
+    ) -> ReducedFamily:
+        """Learn the family from its members with parameters `mus`, of shape (k, …): few orthonormal functions in which
+        a new member takes microseconds.
+
+        A linear equation whose matrix and right side are combinations of few is solved in these functions, with an
+        error estimate from its residual; any other family is interpolated in its parameters, and the estimate comes
+        from members that were left out. Take many more mus than there are functions.
+
+        Args:
+            tol: the relative error of a new member that is wanted.
+            size: how many functions are learned at most; by default as many as `tol` needs.
+            target: "worst" keeps the largest error over the members small, "mean" the typical one.
+            progress: show a progress bar if standard error is a terminal.
+        """
+        return reduce(self.members, mus, tol, size, target, progress)
+
     def _points(self, mu: Any, points: Any) -> tuple[np.ndarray, bool, Problem]:
         if isinstance(points, Tracer):
             raise ProblemError(
@@ -117,17 +148,17 @@ class _Shaped(Differentiable):
     family: Family
     shape: tuple[int, ...]
 
-    def numbers(self, mu: Vector, at: At) -> np.ndarray:
+    def numbers(self, mu: Parameters, at: At) -> np.ndarray:
         solution = self.family.members.state(mu.reshape(self.shape)).solution
         return derivatives(solution.features, solution.coefficients, at.points, at.which)
 
-    def forward(self, mu: Vector, at: At, changes: np.ndarray) -> np.ndarray:
+    def forward(self, mu: Parameters, at: At, changes: np.ndarray) -> np.ndarray:
         state = self.family.members.state(mu.reshape(self.shape))
         tangent = self.family.members.tangent(state)  # may change the space
         c = tangent.forward(changes).reshape(len(changes), -1, at.components)
         return np.einsum("anm,kmc->kanc", self._jets(state, at), c, optimize=True)
 
-    def transposed(self, mu: Vector, at: At, wanted: np.ndarray) -> np.ndarray:
+    def transposed(self, mu: Parameters, at: At, wanted: np.ndarray) -> np.ndarray:
         state = self.family.members.state(mu.reshape(self.shape))
         tangent = self.family.members.tangent(state)  # may change the space
         of_c = np.einsum("anm,kanc->kmc", self._jets(state, at), wanted, optimize=True)

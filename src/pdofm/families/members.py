@@ -120,7 +120,7 @@ class Members:
         if self.features is not None and not form.spaces:
             form.spaces.append(Space.of(form.parametric, self.features, "sobol", self.key))
         for space in reversed(form.spaces):
-            found = self._solved(space, mu)
+            found = self.solved_in(space, mu)
             if found.solution.converged or self.features is not None:
                 return found
             best = _better(best, found)
@@ -129,14 +129,14 @@ class Members:
             return _better(best, State(self._own(searched, mu)))
         for sampling in SAMPLINGS:
             space = Space.of(form.parametric, searched.features, sampling, self.key)
-            found = self._solved(space, mu)
+            found = self.solved_in(space, mu)
             best = _better(best, found)
             if found.solution.converged:
                 form.spaces.append(space)
                 return found
         return _better(best, State(self._own(searched, mu)))
 
-    def _solved(self, space: Space, mu: np.ndarray) -> State:
+    def solved_in(self, space: Space, mu: np.ndarray) -> State:
         """Solve in a space; a nonlinear problem from its last solution there, or else from zero."""
         discretisation = space.at(mu.reshape(-1))
         method = self.method
@@ -187,11 +187,11 @@ class Members:
             state.tangent = self._tangent(state)
             missed = state.tangent.missed(_directions(mu.size))
             if np.max(missed) > RESOLVED and self.features is None and state.space is not None:
-                near = mu + (DETOUR * np.where(mu == 0, 1.0, mu)) * np.max(missed > RESOLVED)
+                near = np.asarray(mu + DETOUR * np.where(mu == 0, 1.0, mu))
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     space = self._shared(self.forms[mu.shape], near).space
-                other = None if space is None else self._solved(space, mu)
+                other = None if space is None else self.solved_in(space, mu)
                 if other is not None and other.solution.converged:
                     other.tangent = self._tangent(other)
                     if np.max(other.tangent.missed(_directions(mu.size))) < np.max(missed):

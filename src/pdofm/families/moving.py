@@ -63,7 +63,7 @@ def differenced(
             other.flat[j] += steps * h
             return scales * _residual(make, discretisation, c, other, drawn)
 
-        one, two = (moved(1) - moved(-1)) / (2 * h), (moved(2) - moved(-2)) / (4 * h)
+        one, two = (moved(1.0) - moved(-1.0)) / (2 * h), (moved(2.0) - moved(-2.0)) / (4 * h)
         column = (4 * one - two) / 3
         if not np.linalg.norm(one - two) <= SMOOTH * np.linalg.norm(column) + 1e-12 * np.linalg.norm(scales):
             raise SolveError(

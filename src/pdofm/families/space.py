@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pdofm._types import Key, Vector
+from pdofm._types import Key
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.right import RightSides
 from pdofm.features import Features
-from pdofm.problem.parametric import Parametric
+from pdofm.problem.parametric import Parameters, Parametric
 
 
 @dataclass(eq=False)
@@ -41,7 +41,7 @@ class Space:
     def features(self) -> Features:
         return self.discretisation.features
 
-    def at(self, mu: Vector) -> Discretisation:
+    def at(self, mu: Parameters) -> Discretisation:
         """The discretisation of the member with parameters `mu`."""
         own = self.discretisation
         known = Memory(RightSides(), self.memory.jets, {}, self.memory.bytes)
@@ -55,11 +55,11 @@ class Space:
             memory=known,
         )
 
-    def placed(self, blocks: Sequence[Block], mu: Vector) -> list[Block]:
+    def placed(self, blocks: Sequence[Block], mu: Parameters) -> list[Block]:
         """Blocks with the terms of the family and the parameters beside the normals."""
         return [self._placed(block, mu) for block in blocks]
 
-    def _placed(self, block: Block, mu: Vector) -> Block:
+    def _placed(self, block: Block, mu: Parameters) -> Block:
         data = self.parametric.data.get(block.term.name)
         if data is None:  # a term that the features add
             return block

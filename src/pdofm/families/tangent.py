@@ -33,7 +33,7 @@ from pdofm.discrete.evaluate import derivatives
 from pdofm.discrete.leftsides import local_sides, symbol_at
 from pdofm.features import Features
 from pdofm.numerics.lstsq import Factorization
-from pdofm.problem.parametric import Data, Parametric
+from pdofm.problem.parametric import Data, Parameters, Parametric
 from pdofm.solving.methods import ITERATED, Outcome
 
 FEW_PARAMETERS = 16
@@ -124,7 +124,7 @@ class Piece:
 
 
 def traced(
-    parametric: Parametric, discretisation: Discretisation, outcome: Outcome, mu: Vector, scales: Vector
+    parametric: Parametric, discretisation: Discretisation, outcome: Outcome, mu: Parameters, scales: Vector
 ) -> Sensitivity | None:
     """The sensitivity by differentiation of the user's functions; None if a left side looks at u at other points."""
     pieces, start = [], 0
@@ -173,7 +173,7 @@ def _differentiated(
         def at(z: Any, normal: Any, *each: Any) -> Any:
             both = jnp.concatenate([normal, mu])
             left = sum(
-                sign * function(place, both, jet, 0.0)[0]
+                sign * function(place, both, jet, jnp.zeros(()))[0]
                 for (sign, function), (place, jet) in zip(lefts, each, strict=True)
             )
             return left - right(layout, layout.arguments(z), both)

@@ -2,6 +2,7 @@
 
 from pdofm.features.base import Features, check_count, polynomial_degree
 from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.combined import Combined
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.edges import EdgeFunctions
@@ -19,6 +20,7 @@ __all__ = [
     "OVERLAP",
     "BoxPolynomials",
     "Chebyshev",
+    "Combined",
     "Concatenate",
     "CornerFunctions",
     "EdgeFunctions",

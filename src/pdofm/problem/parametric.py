@@ -14,11 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
+from jaxtyping import Float
 
 from pdofm.calculus.terms import Difference, Layout, Term, joined
 from pdofm.problem.data import Given, Varying
 from pdofm.problem.example import like
 from pdofm.problem.problem import Problem
+
+Parameters = Float[np.ndarray, " parameters"]
+"""Parameters as a vector."""
 
 Make = Callable[[Any], Problem]
 """From parameters to the problem that belongs to them."""
