@@ -43,6 +43,15 @@ def test_every_table_has_all_methods_with_both_settings():
         assert found == {(method, settings) for method in METHODS for settings in ("paper", "ours")}
 
 
+def test_an_evolution_is_measured_against_its_reference():
+    (beam,) = (each for each in experiments.every() if (each.experiment, each.case) == ("evolution", "beam"))
+    found = beam.run(0).metrics
+    assert beam.published == {"relative L2": 9.3e-9}
+    assert found["converged"] == 1
+    assert found["relative L2"] < 1e-10
+    assert 0.1 * found["relative L2"] < found["estimated error"] < 1e-10
+
+
 def test_an_unknown_experiment_is_refused_with_the_nearest():
     with pytest.raises(UnknownNameError, match=r"Unknown experiment 'helmholz'. Did you mean 'helmholtz'"):
         experiments.select(["helmholz"])
@@ -55,7 +64,7 @@ def test_all_means_all_and_quick_means_fewer():
 
 def test_what_is_not_in_the_paper_runs_by_name_only():
     assert {each.experiment for each in experiments.select(["forms"])} == {"forms"}
-    beside = {"forms", "recipes", "tolerance", "local"}
+    beside = {"forms", "recipes", "tolerance", "local", "evolution"}
     assert not beside & {each.experiment for each in experiments.select()}
     assert beside < set(experiments.names())
 

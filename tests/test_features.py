@@ -100,6 +100,7 @@ FEATURES: dict[str, Build] = {
     "transnet-sin": lambda domain, size, key: pf.TransNet(domain, size, shape=6.0, activation="sin", key=key),
     "chebyshev": lambda domain, size, key: pf.Chebyshev(domain, size),
     "chebyshev-tensor": lambda domain, size, key: pf.Chebyshev(domain, size, kind="tensor"),
+    "sparse": lambda domain, size, key: pf.SparsePolynomials(domain, size, variables=min(2, domain.dim)),
     "fourier": lambda domain, size, key: pf.Fourier(domain, size),
     "fourier-tensor": lambda domain, size, key: pf.Fourier(domain, size, kind="tensor"),
     "fourier-extended": lambda domain, size, key: pf.Fourier(domain, size, extension=1.5),
@@ -126,7 +127,7 @@ FEATURES: dict[str, Build] = {
     "hard": lambda domain, size, key: pf.HardDirichlet(pf.NetworkFeatures(domain, size, key=key), domain),
     "hard-polynomials": lambda domain, size, key: pf.HardDirichlet(pf.Chebyshev(domain, size), domain),
 }
-FIXED = {"chebyshev", "chebyshev-tensor", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
+FIXED = {"chebyshev", "chebyshev-tensor", "sparse", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
     *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner", "boxes", "slabs"),
 }
 NOT_DENSE = {

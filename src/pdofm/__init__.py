@@ -54,6 +54,7 @@ from pdofm.features import (  # noqa: E402
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    SparsePolynomials,
     StretchedPolynomials,
     TransNet,
 )
@@ -135,6 +136,7 @@ __all__ = [
     "Solutions",
     "Solver",
     "SpaceTime",
+    "SparsePolynomials",
     "Stats",
     "Status",
     "StretchedPolynomials",

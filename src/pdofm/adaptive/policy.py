@@ -20,7 +20,7 @@ from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
-from pdofm.features import Chebyshev, Concatenate, Features, Fourier, polynomial_degree
+from pdofm.features import Chebyshev, Concatenate, Features, Fourier, SparsePolynomials, polynomial_degree
 from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
 
@@ -32,6 +32,10 @@ HOLE_SHARE = 0.75
 
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
+
+
+SPARSE = (1, 2)
+"""How many variables the polynomials depend on at a time that are tried in more than three dimensions."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +50,12 @@ class Rule:
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. Then come polynomials: where the solution is smooth
-    nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them: singular functions of
-    corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks and corners; where
-    boxes do not apply or do not suffice, a layer, details that take more polynomials, and a partition of unity.
-    Networks and random features, which depend least on the shape of the solution, come last.
+    Features at hand come first. An evolution is marched in time. Then come polynomials, in many dimensions those in
+    few of the variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come
+    remedies for what is known to spoil them: singular functions of corners, edges and round holes, then polynomials
+    in boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer,
+    details that take more polynomials, and a partition of unity. Networks and random features, which depend least
+    on the shape of the solution, come last.
     """
     for rule in RULES:
         if search.over:
@@ -77,6 +82,17 @@ def _march(search: Search, why: str) -> None:
 
 def _grow_fourier(search: Search, why: str) -> None:
     search.grow("Fourier", why, lambda size: Fourier(search.problem.domain, size, kind="tensor"))
+
+
+def _grow_sparse_polynomials(search: Search, why: str) -> None:
+    for variables in SPARSE:
+        many = "polynomials in one variable at a time" if variables == 1 else f"polynomials in {variables} variables"
+
+        def make(size: int, variables: int = variables) -> Features:
+            return SparsePolynomials(search.problem.domain, size, variables=variables)
+
+        if not search.over:
+            search.grow(many, why, make, "clustered")
 
 
 def _polynomials(search: Search) -> Callable[[int], Features]:
@@ -149,6 +165,10 @@ def _always(search: Search) -> bool:
     return True
 
 
+def _has_many_dimensions(search: Search) -> bool:
+    return search.problem.domain.dim > 3
+
+
 def _is_periodic(search: Search) -> bool:
     problem = search.problem
     axes = {condition.axis for condition in problem.stated if isinstance(condition, Periodic)}
@@ -200,6 +220,7 @@ RULES = (
     Rule("they were given", lambda search: bool(search.candidates), _try_candidates),
     Rule("an evolution: one slab of time after the other", _is_evolution, _march),
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
+    Rule("many dimensions: few of them may interact", _has_many_dimensions, _grow_sparse_polynomials),
     Rule("best where the solution is smooth", _always, _grow_polynomials),
     Rule(
         "polynomials converge slowly, and the domain has corners, edges or round holes",

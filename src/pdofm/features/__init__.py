@@ -12,6 +12,7 @@ from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import OVERLAP, PartitionOfUnity
 from pdofm.features.random import RandomFeatures
 from pdofm.features.slabs import Slabs
+from pdofm.features.sparse import SparsePolynomials
 from pdofm.features.spectral import Chebyshev, Fourier
 from pdofm.features.stretched import StretchedPolynomials
 from pdofm.features.transnet import TransNet
@@ -33,6 +34,7 @@ __all__ = [
     "PartitionOfUnity",
     "RandomFeatures",
     "Slabs",
+    "SparsePolynomials",
     "StretchedPolynomials",
     "TransNet",
     "check_count",

@@ -36,6 +36,12 @@ def halving(degree: int) -> Float[np.ndarray, "2 m m"]:
     return np.stack([fit @ table([(nodes + side) / 2], degree)[0].T for side in (-1, 1)])
 
 
+def local_sizes(functions: Polynomials, scale: Vector, floor: float) -> Float[np.ndarray, "... _ C"]:
+    """The sizes of functions in each interval, relative to a scale, between `floor` and 1: what is small is then judged
+    relative to its own size."""
+    return np.clip(np.sqrt(np.sum(functions**2, axis=-1)) / scale, floor, 1.0)
+
+
 def halved(boxes: Boxes, which: Mask, functions: list[Polynomials]) -> tuple[Boxes, list[Polynomials]]:
     """Halve intervals; the functions do not change."""
     found: list[Box] = []
@@ -50,7 +56,7 @@ def halved(boxes: Boxes, which: Mask, functions: list[Polynomials]) -> tuple[Box
 
 
 def joined(
-    boxes: Boxes, share: Vector, functions: list[Polynomials], scales: list[Vector], tol: float
+    boxes: Boxes, share: Vector, functions: list[Polynomials], scales: list[Vector], tol: float, floor: float = 1.0
 ) -> tuple[Boxes, list[Polynomials]]:
     """Join pairs of halves where one polynomial represents all functions to a fraction of `tol`.
 
@@ -59,6 +65,7 @@ def joined(
         functions: in these intervals.
         scales: for each function the sizes of its components.
         tol: relative to the scales.
+        floor: see `local_sizes`.
     """
     at = np.array(
         [
@@ -78,7 +85,7 @@ def joined(
         one = both @ fit.T
         off = one @ both_halves.T - both
         tail = np.sqrt(np.sum(one[..., -2:] ** 2, axis=-1) / 2) + np.sqrt(np.sum(off**2, axis=-1))
-        allowed = COARSER * tol / np.sqrt(len(boxes)) * scale
+        allowed = COARSER * tol / np.sqrt(len(boxes)) * scale * local_sizes(one, scale, floor)
         suffices &= np.all(tail * np.sqrt(2 * share[at])[:, None] <= allowed, axis=1)
         common.append(one)
     if not suffices.any():

@@ -22,7 +22,7 @@ from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.features.spectral import table
 from pdofm.marching.arrays import Mask, Points, Vector
 from pdofm.marching.band import BandLU, BandPattern
-from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined
+from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined, local_sizes
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import PROBES, Statement, TermAt
 
@@ -68,12 +68,13 @@ class BandFactors:
 
 
 class Intervals:
-    """Polynomials of one degree in intervals. `boxes` are in ascending order."""
+    """Polynomials of one degree in intervals. `boxes` are in ascending order. Down to `floor`, a fraction of the whole,
+    what is small is represented relative to its own size."""
 
     kind = "polynomials in intervals"
 
-    def __init__(self, statement: Statement, degree: int, boxes: Boxes):
-        self.statement, self.degree, self.boxes = statement, degree, boxes
+    def __init__(self, statement: Statement, degree: int, boxes: Boxes, floor: float = 1.0):
+        self.statement, self.degree, self.boxes, self.floor = statement, degree, boxes, floor
         domain, space = statement.domain, statement.domain.space
         whole = float(space.upper[0] - space.lower[0])
         self.low = np.array([space.lower[0] + whole * number / 2.0**level for level, number in boxes])
@@ -95,9 +96,12 @@ class Intervals:
         self._check_count()
 
     @classmethod
-    def first(cls, statement: Statement, degree: int) -> "Intervals":
+    def first(cls, statement: Statement, degree: int, floor: float = 1.0) -> "Intervals":
         """The intervals to begin with."""
-        return cls(statement, degree, tuple((FIRST_LEVEL, i) for i in range(2**FIRST_LEVEL)))
+        return cls(statement, degree, tuple((FIRST_LEVEL, i) for i in range(2**FIRST_LEVEL)), floor)
+
+    def _like(self, boxes: Boxes) -> "Intervals":
+        return Intervals(self.statement, self.degree, boxes, self.floor)
 
     def _test(self, lost: int) -> Float[np.ndarray, "j g"]:
         """Legendre polynomials at the Gauss points, times weights; fewer by the order of an equation."""
@@ -159,8 +163,9 @@ class Intervals:
     def tails(self, state: State, scale: Vector) -> Float[np.ndarray, " b"]:
         """What the last two polynomials of each interval contribute to the norm, relative to the size of the solution;
         the largest over components and times."""
-        last = state.reshape(-1, *self.shape)[..., -2:] / scale[:, None]
-        found = np.sqrt(np.sum(last**2, axis=-1) / 2 * self.share[:, None])
+        of = state.reshape(-1, *self.shape)
+        last = np.sqrt(np.sum(of[..., -2:] ** 2, axis=-1) / 2) / scale
+        found = last / local_sizes(of, scale, self.floor) * np.sqrt(self.share)[:, None]
         return found.max(axis=(0, 2))
 
     # Rows
@@ -286,7 +291,7 @@ class Intervals:
     def described(self, description: list) -> "Intervals":
         """The intervals with this description, with the same degree."""
         boxes = tuple(zip(description[::2], description[1::2], strict=True))
-        return Intervals(self.statement, self.degree, boxes)
+        return self._like(boxes)
 
     @property
     def features(self) -> BoxPolynomials:
@@ -334,11 +339,12 @@ class Intervals:
     def refined(self, marks: Mask, states: States) -> "tuple[Intervals, States]":
         """Halve intervals."""
         boxes, found = halved(self.boxes, marks, [state.reshape(self.shape) for state in states])
-        return Intervals(self.statement, self.degree, boxes), [each.reshape(-1) for each in found]
+        return self._like(boxes), [each.reshape(-1) for each in found]
 
     def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Intervals, States]":
         """Join intervals; this space if there are none to join."""
-        boxes, found = joined(self.boxes, self.share, [state.reshape(self.shape) for state in states], scales, tol)
+        functions = [state.reshape(self.shape) for state in states]
+        boxes, found = joined(self.boxes, self.share, functions, scales, tol, self.floor)
         if boxes == self.boxes:
             return self, states
-        return Intervals(self.statement, self.degree, boxes), [each.reshape(-1) for each in found]
+        return self._like(boxes), [each.reshape(-1) for each in found]

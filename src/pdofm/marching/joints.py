@@ -15,7 +15,7 @@ from pdofm.domain import Part
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import JetOf, Statement, TermAt
-from pdofm.marching.trees import in_space
+from pdofm.marching.trees import part_in_space
 
 MORE_POINTS = 2
 """Points along a seam beyond those of least squares: as many as there are polynomials on it, so that no function in the
@@ -89,7 +89,7 @@ class Joints:
 
     def _condition(self, term: Term) -> Rows:
         assert isinstance(term.on, Part)
-        placed = on_part(self.cover, Part(tuple(map(in_space, term.on.pieces)), False))
+        placed = on_part(self.cover, part_in_space(term.on))
         at = self.statement.placed(term, placed.points, placed.normals)
         used = at.used(self._times)
         order = max((sum(index[:-1]) for index in used), default=0)

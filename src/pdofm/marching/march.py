@@ -48,6 +48,11 @@ GROWN = 10.0
 """Errors grow in an evolution whose runs differ by more than this, in units of what the slabs of the coarser run left
 out. Without growth the factor is about 1, or less."""
 
+HELD = 1e-100
+"""Where errors grow, or a run breaks down, the next run holds small values relative to their own size, down to this
+fraction of the whole: ahead of a front that travels into an unstable state, errors grow as fast as the solution itself,
+so that they stay small relative to it if they begin so."""
+
 COMPARED = 20_000
 """Points, about, at which two runs are compared."""
 
@@ -139,11 +144,14 @@ class _March:
     def result(self) -> Evolution:
         """Runs until two agree."""
         start, before, found, difference = time.perf_counter(), None, None, math.nan
-        slab_tol, ended = max(FIRST_RUN * self.tol, FINEST), None
+        slab_tol, ended, floor = max(FIRST_RUN * self.tol, FINEST), None, 1.0
         for number in range(MOST_RUNS):
-            run, ended = self._run(slab_tol, number)
+            run, ended = self._run(slab_tol, number, floor)
             if ended is not None and found is not None and ended.status is Status.INTERRUPTED:
                 break  # the run before is complete
+            if ended is not None and ended.status is Status.DIVERGED and floor > HELD and can_hold(self.statement):
+                floor = HELD
+                continue
             before, found = found, run
             if ended is not None:
                 break
@@ -154,16 +162,19 @@ class _March:
                 break
             if before is not None and time.perf_counter() > self.deadline:
                 break
-            wanted = slab_tol / FINER if before is None else slab_tol * min(1 / FINER, 0.3 * self.tol / estimate)
-            slab_tol = max(wanted, FINEST)
+            if before is not None and floor > HELD and grows(before, difference) and can_hold(self.statement):
+                floor, slab_tol = HELD, slab_tol / FINER
+            else:
+                slab_tol *= 1 / FINER if before is None else min(1 / FINER, 0.3 * self.tol / estimate)
+            slab_tol = max(slab_tol, FINEST)
         assert found is not None
         return self._answer(found, estimated(before, found, difference), difference, ended, start)
 
-    def _run(self, slab_tol: float, number: int) -> tuple[Run, Verdict | None]:
+    def _run(self, slab_tol: float, number: int, floor: float) -> tuple[Run, Verdict | None]:
         """One run, and a verdict if it ended early."""
         run = None
         try:
-            candidates = list(enumerate(spaces(self.statement, slab_tol)))
+            candidates = list(enumerate(spaces(self.statement, slab_tol, floor)))
             for attempt, (make, most) in candidates[self.record.attempt(number) :]:
                 try:
                     run = first_run(make, radau(stages_for(self.statement, slab_tol)), slab_tol, most)
@@ -244,14 +255,23 @@ def tile_degree(statement: Statement, slab_tol: float) -> int:
     return int(np.clip(math.ceil(0.9 * -math.log10(slab_tol) + 2), low, high))
 
 
-def spaces(statement: Statement, slab_tol: float) -> list[tuple[Callable[[], Space], int]]:
-    """The spaces to try, in this order, each with the most unknowns that it may have."""
+def can_hold(statement: Statement) -> bool:
+    """Whether there is a space that holds small values relative to their own size: intervals, which come first where
+    the problem is not periodic."""
+    return statement.domain.space.is_box and statement.domain.space.dim == 1 and not statement.periodic
+
+
+def spaces(statement: Statement, slab_tol: float, floor: float = 1.0) -> list[tuple[Callable[[], Space], int]]:
+    """The spaces to try, in this order, each with the most unknowns that it may have. Where that is possible, values
+    down to `floor`, relative to the whole, are represented relative to their own size."""
     space = statement.domain.space
     found: list[tuple[Callable[[], Space], int]] = []
     if space.is_box and statement.periodic == frozenset(range(space.dim)) and space.dim in MOST_WAVES:
         found.append((lambda: Waves.first(statement), MOST_WAVES[space.dim] * statement.components))
     if space.is_box and space.dim == 1:
         degree = degree_for(statement, slab_tol)
+        if floor < 1:
+            found.append((lambda: Intervals.first(statement, degree, floor), MOST_IN_INTERVALS))
         found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
     if not found and space.dim in TILE_DEGREES:
         degree = tile_degree(statement, slab_tol)
@@ -285,6 +305,16 @@ def distance(coarse: Run, fine: Run) -> float:
     return float(np.max(relative_sizes(values[0] - values[1], values[1], vanishing=0.0)))
 
 
+def left_out_by(run: Run) -> float:
+    """What the slabs of a run have left out, together."""
+    return math.sqrt(sum(piece.tail**2 for piece in run.pieces))
+
+
+def grows(coarse: Run, difference: float) -> bool:
+    """Whether errors grow, as the difference of a run to a finer one tells."""
+    return difference > GROWN * left_out_by(coarse)
+
+
 def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     """The error of the finer of two runs.
 
@@ -296,8 +326,8 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     """
     if coarse is None:
         return math.inf
-    left_out = [math.sqrt(sum(piece.tail**2 for piece in run.pieces)) for run in (fine, coarse)]
-    ratio = min(1.0, left_out[0] / left_out[1]) if difference <= GROWN * left_out[1] else 1.0
+    left_out = [left_out_by(run) for run in (fine, coarse)]
+    ratio = 1.0 if grows(coarse, difference) else min(1.0, left_out[0] / left_out[1])
     statement = fine.space.statement
     order = max(max(statement.problem.orders(axis)) for axis in range(statement.domain.space.dim))
     rounded = ROUNDED * 10.0 ** max(order - 2, 0)

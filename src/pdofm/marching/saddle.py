@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Complex, Shaped
+from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse import block_array, csc_array, diags_array
 from scipy.sparse.linalg import SuperLU, splu
 
@@ -43,8 +44,29 @@ class Saddle:
 class SaddleFactors:
     """A factored matrix for each of k rates."""
 
-    each: tuple[Saddle, ...]
+    each: "tuple[Saddle | DenseSaddle, ...]"
 
     def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
         """The functions for one right-hand side per rate."""
         return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])
+
+
+class DenseSaddle:
+    """`Saddle` with dense matrices."""
+
+    def __init__(self, square: Shaped[np.ndarray, "n n"], conditions: Shaped[np.ndarray, "k n"]):
+        if not (np.all(np.isfinite(square)) and np.all(np.isfinite(conditions))):
+            raise SolveError(SINGULAR)
+        n, k = len(square), len(conditions)
+        self._scale = 1 / np.maximum(np.abs(square).max(axis=1), 1e-300)
+        forces = self._scale[:, None] * conditions.conj().T / np.median(self._scale)
+        whole = np.block([[self._scale[:, None] * square, forces], [conditions, -LOOSENESS * np.eye(k)]])
+        self._lu = lu_factor(whole, overwrite_a=True, check_finite=False)
+        self._size, self._is_complex = n, np.iscomplexobj(whole)
+        if not np.all(np.isfinite(self._lu[0])) or np.any(np.diagonal(self._lu[0]) == 0):
+            raise SolveError(SINGULAR)
+
+    def solve(self, rows: Shaped[np.ndarray, " _"]) -> Shaped[np.ndarray, " _"]:
+        """The coefficients for one right-hand side; the multipliers are left out."""
+        right = np.concatenate([rows[: self._size] * self._scale, rows[self._size :]])
+        return lu_solve(self._lu, right if self._is_complex else right.real, check_finite=False)[: self._size]

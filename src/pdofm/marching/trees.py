@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from pdofm._types import Normals
-from pdofm.domain import Domain, Piece, corners
+from pdofm.domain import Domain, Part, Piece, corners
 from pdofm.domain.tree import BoxTree, TreeArrays
 from pdofm.marching.arrays import Mask, Points
 from pdofm.numerics.sampling import UnitPoints
@@ -103,3 +103,8 @@ def in_space(piece: Piece) -> Piece:
         return piece.keep(np.concatenate([points, column + time], axis=1), np.concatenate([normals, column], axis=1))
 
     return Piece(piece.name, piece.measure, piece.ends[:-1], chart, None if piece.keep is None else keep)
+
+
+def part_in_space(part: Part) -> Part:
+    """A part of the boundary of space-time, seen in space."""
+    return Part(tuple(map(in_space, part.pieces)), False)

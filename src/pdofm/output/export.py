@@ -27,7 +27,7 @@ from pdofm.domain import Domain, SpaceTime
 from pdofm.domain.vectors import between
 from pdofm.errors import DomainError, unknown_name
 from pdofm.output.solid import tetrahedra
-from pdofm.solving.solution import TEST_POINTS, Solution
+from pdofm.solving.solution import Solution, comparison_points
 
 FORMATS = (".vtk", ".vtu")
 """Suffixes of the files that can be written."""
@@ -98,12 +98,11 @@ def _meshes(domain: Domain, resolution: int | None) -> list[tuple[str | None, Me
 def to_arrays(solution: Solution, points: Any = None) -> dict[str, np.ndarray]:
     """A dictionary of arrays: "points" `(n, dim)`, each unknown `(n,)` or `(n, size)`, and errors as in `write_vtk`.
 
-    Save them with ``np.savez("u.npz", **to_arrays(u))``. By default the points are those of a uniform grid inside the
-    domain.
+    Save them with ``np.savez("u.npz", **to_arrays(u))``. By default the points are those at which `errors` compares.
     """
     domain = solution.problem.domain
     if points is None:
-        points = domain.sample(TEST_POINTS.get(domain.dim, 4096), "grid")
+        points = comparison_points(domain)
     points = np.asarray(points, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != domain.dim:
         raise DomainError(f"Points have shape {points.shape}; expected (n, {domain.dim}), one point per row.")

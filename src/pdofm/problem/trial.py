@@ -105,9 +105,9 @@ class Trial:
             reason = str(error).splitlines()[0].rstrip(".")
             raise ProblemError(
                 f"The {what} cannot be evaluated at a point: {reason}. It is called as "
-                f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers. "
-                "Use jax.numpy (jnp) instead of numpy and math, jnp.where instead of if, and apply operators to a "
-                "point: laplacian(u)(x)."
+                f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers; "
+                "on a boundary, an argument that is called `normal` is the outward normal. Use jax.numpy (jnp) "
+                "instead of numpy and math, jnp.where instead of if, and apply operators to a point: laplacian(u)(x)."
             ) from error
 
     def _check_indices(self, what: str, function: Any, with_unknown: bool = False) -> None:

@@ -14,12 +14,12 @@ from jax import Array
 from jax.core import Tracer
 from jaxtyping import Bool, Float
 
-from pdofm._types import Coefficients
+from pdofm._types import Coefficients, Points
 from pdofm.calculus.jets import unit
 from pdofm.calculus.operators import normal_derivative
 from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
-from pdofm.domain import Part
+from pdofm.domain import Domain, Part
 from pdofm.errors import ProblemError
 from pdofm.features import Features
 from pdofm.features.regions import RegionPolynomials
@@ -33,6 +33,14 @@ from pdofm.solving.stats import Attempt, Errors, Record, Stats
 from pdofm.solving.verdict import Verdict
 
 TEST_POINTS = {1: 2000, 2: 2500, 3: 2744}
+
+MOST_GRIDDED = 6
+"""In more dimensions than these a grid has two or three points along an axis, and Sobol' points take its place."""
+
+
+def comparison_points(domain: Domain) -> Points:
+    """The points at which solutions are compared: of a uniform grid inside the domain."""
+    return domain.sample(TEST_POINTS.get(domain.dim, 4096), "grid" if domain.dim <= MOST_GRIDDED else "sobol")
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +187,10 @@ class Solution(Shown, Drawn, Expansion):
         """Relative L2 and maximum error against the exact solution.
 
         ‖e‖ = sqrt(Σ|u - u*|² / Σ|u*|²) and max|u - u*|, over `points` or by default over a uniform grid of about 2000
-        (1D), 2500 (2D), 2744 (3D) points inside the domain.
+        (1D), 2500 (2D), 2744 (3D) points inside the domain; in more than six dimensions over 4096 Sobol' points.
         """
         problem, regions = self.problem, self.problem.regions
-        count = TEST_POINTS.get(problem.domain.dim, 4096)
-        z = problem.domain.sample(count, "grid") if points is None else points_of(self.problem, (points,))[0]
+        z = comparison_points(problem.domain) if points is None else points_of(problem, (points,))[0]
         pair = problem.exact_values(z), evaluate(self.features, self.coefficients, z)
         truth, found = (problem.layout.gathered(each) for each in pair)
         names = problem.layout.names

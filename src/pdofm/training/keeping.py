@@ -17,8 +17,8 @@ FACTORS = (0.5**0.5, 2.0**0.5)
 """Scales that are tried for trained features: training changes the frequencies that they resolve best."""
 
 BETTER = 0.8
-"""Features replace others if their residual and their estimated error are smaller by this factor: smaller gains come and
-go with the points."""
+"""Features replace others if their residual and their estimated error are smaller by this factor: smaller gains
+come and go with the points."""
 
 
 @dataclass(frozen=True)
