@@ -156,8 +156,8 @@ def test_parameters_occur_in_every_kind_of_condition():
     def rod(mu: Array) -> pf.Problem:  # u = x, shifted and scaled by its conditions
         interval = pf.Interval(0, 1)
         ends = [
-            pf.Robin(mu, 1.0, mu, on=interval.part("lower")),
-            pf.Neumann(lambda x: mu**2, on=interval.part("upper")),
+            pf.Robin(mu, 1.0, mu, on=interval.boundary.where(lambda x: x[0] < 0.5)),
+            pf.Neumann(lambda x: mu**2, on=interval.boundary.where(lambda x: x[0] > 0.5)),
         ]
         return pf.Problem(interval, lambda u, x: -pf.laplacian(u)(x), 0.0, ends)
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import qr, svd
 
-from pdofm._types import Matrix
 from pdofm.discrete.collocate import nodes_for
 from pdofm.discrete.discretisation import discretise
 from pdofm.discrete.evaluate import feature_values
@@ -52,7 +51,7 @@ def _nonzero(singular: np.ndarray) -> int:
     return int(np.count_nonzero(singular > 1e-15 * singular[0]))
 
 
-def _reliable(rows: Matrix, singular: np.ndarray, right: Matrix) -> int:
+def _reliable(rows: np.ndarray, singular: np.ndarray, right: np.ndarray) -> int:
     """How many leading functions are orthonormal at other points, too."""
     kept = _nonzero(singular)
     there = rows @ (right[:kept].T / singular[:kept])
@@ -61,18 +60,18 @@ def _reliable(rows: Matrix, singular: np.ndarray, right: Matrix) -> int:
     return max(int(np.searchsorted(worst, NEARLY, side="right")), 1)
 
 
-def _values(features: Features, domain: Domain) -> tuple[Matrix, Matrix]:
+def _values(features: Features, domain: Domain) -> tuple[np.ndarray, np.ndarray]:
     """The features at the nodes of two rules of quadrature, times the roots of the weights."""
     order = nodes_for(domain.dim, 2 * features.size)
 
-    def at(order: int) -> Matrix:
+    def at(order: int) -> np.ndarray:
         rule = quadrature_of(domain).whole(order)
         return feature_values(features, rule.points) * np.sqrt(rule.weights)[:, None]
 
     return at(order), at(int(FINER * order))
 
 
-def _rows(features: Features, problem: Problem) -> tuple[Matrix, Matrix]:
+def _rows(features: Features, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """The rows of the (linearised) equation and conditions at zero, of unit norm times their weights. For one unknown
     only: the functions of all unknowns are the same."""
     if problem.layout.components != 1:

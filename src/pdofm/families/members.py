@@ -84,7 +84,7 @@ class Members:
     def problem(self, mu: Any) -> Problem:
         """The problem with parameters mu."""
         mu = parameters(mu)
-        found = self.make_problem(mu)
+        found = self.make_problem(given(mu))
         check_problem("Family", found)
         return found
 
@@ -221,7 +221,8 @@ class Members:
             sensitivity = traced(state.space.parametric, discretisation, outcome, mu.reshape(-1), scales)
         if sensitivity is None:
             drawn = [None] * len(discretisation.blocks) if state.drawn is None else state.drawn
-            arguments = self.make_problem, discretisation, outcome.coefficients, mu, scales, drawn
+            make = lambda mu: self.make_problem(given(mu))
+            arguments = make, discretisation, outcome.coefficients, mu, scales, drawn
             sensitivity = moving.differenced(*arguments)
         return Tangent(factorization, sensitivity)
 
@@ -237,6 +238,11 @@ def parameters(mu: Any) -> np.ndarray:
         return np.array(mu, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ProblemError(f"Parameters must be numbers, such as [1.0, 2.0]; got {type(mu).__name__}.") from error
+
+
+def given(mu: np.ndarray) -> Any:
+    """Parameters as the user's function receives them: a single one as a number."""
+    return mu if mu.ndim else float(mu)
 
 
 def _better(one: State | None, other: State) -> State:

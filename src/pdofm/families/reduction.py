@@ -65,7 +65,7 @@ def _snapshots(members: Members, form: Form, mus: np.ndarray, progress: bool) ->
     with bar("solving members", len(mus), progress) as done:
         found = []
         for i, mu in enumerate(mus):
-            found.append(members.state(mu))
+            found.append(members.state(np.asarray(mu)))
             done(i + 1)
     if any(state.space is None for state in found):
         raise SolveError(
@@ -75,7 +75,7 @@ def _snapshots(members: Members, form: Form, mus: np.ndarray, progress: bool) ->
     space = form.spaces[-1]
     for i, state in enumerate(found):
         if state.space is not space:
-            found[i] = members.solved_in(space, mus[i])
+            found[i] = members.solved_in(space, np.asarray(mus[i]))
     solutions = [state.solution for state in found]
     failed = sum(not solution.converged for solution in solutions)
     if failed:

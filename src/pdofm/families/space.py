@@ -49,7 +49,9 @@ class Space:
         self.memory = known
         return replace(
             own,
-            problem=self.parametric.problem(mu.reshape(self.parametric.shape)),
+            problem=self.parametric.problem(
+                mu.reshape(self.parametric.shape) if self.parametric.shape else float(mu[0])
+            ),
             blocks=self.placed(own.blocks, mu),
             held_out=self.placed(own.held_out, mu),
             memory=known,
