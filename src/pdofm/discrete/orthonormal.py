@@ -60,9 +60,15 @@ def _reliable(rows: np.ndarray, singular: np.ndarray, right: np.ndarray) -> int:
     return max(int(np.searchsorted(worst, NEARLY, side="right")), 1)
 
 
+def exact_order(features: Features, domain: Domain) -> int:
+    """Nodes of quadrature along the longest side of a domain that integrate products of features accurately."""
+    inside = features.inner if isinstance(features, Combined) else features
+    return nodes_for(domain.dim, 2 * inside.size)
+
+
 def _values(features: Features, domain: Domain) -> tuple[np.ndarray, np.ndarray]:
     """The features at the nodes of two rules of quadrature, times the roots of the weights."""
-    order = nodes_for(domain.dim, 2 * features.size)
+    order = exact_order(features, domain)
 
     def at(order: int) -> np.ndarray:
         rule = quadrature_of(domain).whole(order)

@@ -61,6 +61,7 @@ def interpolated(
         powers = indices_below((1,) * mus.shape[1], degree)
         terms = _terms(mus, lower, upper, powers)
         coefficients = np.linalg.lstsq(terms[~watched], values[~watched], rcond=1e-14)[0]
+        coefficients = np.ascontiguousarray(coefficients)  # computes the same bits when it comes from a file
         error = float(np.max(np.abs(terms[watched] @ coefficients - values[watched]), initial=0.0)) / size
         if best is None or error < best.error:
             best = Polynomial(lower, upper, powers, coefficients, error if watched.any() else np.inf)

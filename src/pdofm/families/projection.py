@@ -76,4 +76,5 @@ def compressed(
     columns = np.concatenate([np.moveaxis(left, 1, 0).reshape(rows, q * r), right.T], axis=1)
     triangle = qr(columns, mode="r", check_finite=False)[0][: min(columns.shape)]
     few = len(triangle)
-    return np.moveaxis(triangle[:, : q * r].reshape(few, q, r), 1, 0).copy(), triangle[:, q * r :].T.copy()
+    parts = np.moveaxis(triangle[:, : q * r].reshape(few, q, r), 1, 0), triangle[:, q * r :].T
+    return np.ascontiguousarray(parts[0]), np.ascontiguousarray(parts[1])

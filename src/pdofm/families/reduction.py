@@ -8,10 +8,10 @@ from jaxtyping import Float
 from scipy.linalg import qr
 
 from pdofm.discrete.assemble import all_left_values
-from pdofm.discrete.collocate import nodes_for
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import feature_values
 from pdofm.discrete.leftsides import entries
+from pdofm.discrete.orthonormal import exact_order
 from pdofm.discrete.right import right_values
 from pdofm.domain.quadrature import quadrature_of
 from pdofm.errors import SolveError
@@ -98,7 +98,7 @@ class _Learning:
     def __post_init__(self):
         features, layout = self.space.features, self.space.parametric.example.layout
         domain = self.space.parametric.example.domain
-        rule = quadrature_of(domain).whole(nodes_for(domain.dim, 2 * features.size))
+        rule = quadrature_of(domain).whole(exact_order(features, domain))
         values = feature_values(features, rule.points) * np.sqrt(rule.weights)[:, None]
         self._triangle = qr(values, mode="r", overwrite_a=True, check_finite=False)[0][: features.size]
         raw = np.einsum("ij,kjc->kic", self._triangle, self.snapshots, optimize=True)
@@ -138,7 +138,7 @@ class _Learning:
             left -= np.outer(orthonormal[:, r], orthonormal[:, r] @ left)
             r += 1
         weights = np.linalg.solve(triangle[:r, :r].T, functions[:, :r].T).T
-        return weights.reshape(*self.snapshots.shape[1:], r), coordinates[:r].T
+        return np.ascontiguousarray(weights).reshape(*self.snapshots.shape[1:], r), coordinates[:r].T
 
     def projection(self, weights: np.ndarray, tol: float) -> Projection | None:
         """The equation in the learned functions; None if its matrices are no combinations of few."""

@@ -90,5 +90,5 @@ def is_traceable(parametric: Parametric, mu: Any) -> str | None:
         for each in parametric.terms:
             jax.eval_shape(term(each.name, each.lhs), z, normal)
     except Exception as error:  # noqa: BLE001 (whatever the user's function raises for traced parameters)
-        return str(error).splitlines()[0]
+        return str(error).splitlines()[0].rstrip(".")
     return None
