@@ -7,7 +7,7 @@ import pytest
 from jax import Array
 
 import pdofm as pf
-from pdofm.errors import ConvergenceWarning, ProblemError, SolveError
+from pdofm.errors import ProblemError, SolveError
 
 SQUARE = pf.Box([0, 0], [1, 1])
 POINTS = SQUARE.sample(12)
@@ -182,19 +182,6 @@ def test_a_gradient_with_many_parameters_takes_one_adjoint_solve():
     found = jax.grad(lambda mu: family.values(mu, [r * np.cos(angle), r * np.sin(angle)]))(mu)
     expected = np.concatenate([r**k * np.cos(k * angle), r**k * np.sin(k * angle)])
     assert relative(found, expected) < 1e-8
-
-
-def test_a_derivative_that_the_space_does_not_resolve_finds_another_one_or_warns():
-    interval = pf.Interval(0, 1)
-
-    def waves(mu: Array) -> pf.Problem:  # a parabola for mu = 0, and waves that need far more polynomials for any other
-        source = lambda x: 2 + mu * jnp.sin(20 * jnp.pi * x[0])
-        return pf.Problem(interval, lambda u, x: -pf.laplacian(u)(x), source, pf.Dirichlet(0.0))
-
-    found = jax.grad(lambda mu: pf.Family(waves).values(mu, [0.125]))(0.0)
-    assert abs(found - 1 / (20 * np.pi) ** 2) < 1e-9
-    with pytest.warns(ConvergenceWarning, match="is not resolved: its equation is violated by"):
-        jax.grad(lambda mu: pf.Family(waves, pf.Chebyshev(interval, 12)).values(mu, [0.125]))(0.0)
 
 
 def test_messages_name_the_remedy(family):

@@ -611,19 +611,3 @@ def test_a_negative_weight_is_refused():
     problem = pf.zoo.get("poisson-1d")
     with pytest.raises(FeaturesError, match="must not be negative; got -1"):
         pf.pretrain(problem, pf.NetworkFeatures(problem.domain, 10), orthogonality=-1.0)
-
-
-def test_training_that_does_not_pay_is_dropped_and_says_what_it_gained():
-    features = pf.NetworkFeatures(SQUARE, 60)
-    spoiled = pf.pretrain(poisson(), features, **FEW | {"keep": "best", "steps": 20, "optimiser": optax.adam(0.3)})
-    assert spoiled.features is features
-    assert spoiled.gain == 1.0
-    assert "training did not pay" in repr(spoiled)
-    poor = pf.NetworkFeatures(SQUARE, 60, scale=1.0, activation="tanh3", initialisation="xavier")
-    options = FEW | {"keep": "best", "orthogonality": 0.0, "optimiser": optax.adam(1e-2), "points": 256}
-    paid = pf.pretrain(poisson(), poor, **options)
-    before, after = (pf.solve(poisson(), f).stats.held_out_residual for f in (poor, paid.features))
-    assert paid.gain >= 1.0
-    assert after <= before
-    with pytest.raises(UnknownNameError, match="Unknown keep"):
-        pf.pretrain(poisson(), features, keep="first")
