@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import pdofm as pf
 from pdofm import bench, cli
-from pdofm.bench import accuracy, contest, growth, phases, start
+from pdofm.bench import accuracy, cluster, contest, growth, phases, start
 from pdofm.bench.accuracy import Run, cheapest, compare
 from pdofm.bench.contenders import PROBLEMS, Level, coordinates, kovasznay_velocity, swelling
 from pdofm.bench.contenders import pdofm as ours
@@ -358,3 +358,16 @@ def test_growth_is_reported_with_its_exponents(monkeypatch):
     assert "dimensions d, 300 features: 1 to 4, memory grows with exponent 0.00" in found
     assert "unknowns N in boxes: 8100 to 202500, memory grows with exponent 1.00" in found
     assert (peak.value, peak.reference) == (7.0, 8 * 1000 * growth.FEATURES / 2**20)
+
+
+def test_clusters_are_compared_with_one_worker(monkeypatch):
+    line = {"rows": 4000, "features": 9, "shares": 8, "peak": 300.0, "sent": 2**20, "hash": "a"}
+    lines = [line | {"workers": 1, "seconds": 10.0}, line | {"workers": 2, "seconds": 5.0, "hash": "b"}]
+    monkeypatch.setattr(cluster, "ask", lambda *_, **__: Answer(lines))
+    rows = cluster.bench_cluster()
+    assert [row.ratio for row in rows[::3]] == [1.0, 0.5]
+    assert ["OTHER BITS" in row.case for row in rows[::3]] == [False, True]
+    assert rows[2].value == 1.0
+    assert rows[2].reference == pytest.approx(2 * 8 * 100 * 3 / 2**20)
+    monkeypatch.setattr(cluster, "ask", lambda *_, **__: Answer([], "failed, exit code 1"))
+    assert "exit code 1" in cluster.bench_cluster()[0].against

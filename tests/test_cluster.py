@@ -1,7 +1,13 @@
 """The same work on dask.distributed: the same numbers, whatever the workers and whatever happens to them."""
 
+import os
+import signal
+import sys
 import threading
+import time
 
+import dask
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -9,16 +15,17 @@ from distributed import Client, LocalCluster
 import pdofm as pf
 from pdofm import experiments
 from pdofm.cluster.packing import pack
-from pdofm.errors import ClusterError
+from pdofm.errors import ClusterError, SolveError
 from pdofm.experiments import runner
 from pdofm.numerics.executor import Serial, Share, executor_of
+from pdofm.numerics.sized import Sized
 
 
 @pytest.fixture(scope="module")
 def client():
     """Two processes of one thread. They import pdofm once for all tests."""
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -41,6 +48,14 @@ def _name(prefix, share):
 
 def _joined(a, b):
     return f"({a},{b})"
+
+
+def test_schedulers_are_told_the_size_of_results():
+    class Result(Sized):
+        def __init__(self):
+            self.triangle, self.parts, self.name = np.zeros((100, 100)), [np.zeros(500), (b"12345",)], "name"
+
+    assert 80_000 + 4000 + 5 <= sys.getsizeof(Result()) < 85_000
 
 
 def test_independent_tasks_keep_their_numbers(client):
@@ -108,3 +123,153 @@ def test_cases_of_experiments_run_on_a_cluster(client, tmp_path):
     for a, b in zip(*found, strict=True):
         assert [a[name] for name in ("case", "metric", "seeds")] == [b[name] for name in ("case", "metric", "seeds")]
         np.testing.assert_allclose(a["measured"], b["measured"], atol=1e-13)
+
+
+POINTS = {"points": 4000}  # four shares of 60 features
+
+
+def test_solving_on_a_cluster_finds_the_same_solution(client):
+    problem = pf.zoo.get("poisson-1d")
+    here, there = (pf.solve(problem, 60, cluster=each, **POINTS) for each in (None, client))
+    x = problem.domain.sample(200)
+    np.testing.assert_allclose(there(x), here(x), atol=1e-14)
+    assert there.stats.rows == here.stats.rows == 4002
+    assert there.stats.residuals.keys() == here.stats.residuals.keys()
+    assert 0.1 < there.error_estimate / here.error_estimate < 10
+    assert there.errors().relative_l2 < 1e-13
+
+
+@pytest.mark.parametrize("method", [None, pf.Picard()], ids=["newton", "picard"])
+def test_iterations_run_on_a_cluster(client, method):
+    problem = pf.zoo.get("burgers")
+    found = pf.solve(problem, 100, method=method, cluster=pf.cluster.Dask(client, shares=3), points=1200)
+    assert found.converged
+    assert found.errors().relative_l2 < 1e-9
+    assert found.error_estimate < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("wave-periodic", {}),
+        ("heat", {"sampling": "grid"}),
+        ("heat", {"sampling": "clustered"}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")  # thirty features are few
+def test_shares_have_as_many_points_as_one_machine_and_the_same(name, options):
+    problem = pf.zoo.get(name)
+    here, there = (pf.solve(problem, 30, points=1000, cluster=each, **options) for each in (None, Serial()))
+    assert there.stats.rows == here.stats.rows
+    for term, found in here.stats.residuals.items():
+        np.testing.assert_allclose(there.stats.residuals[term].fitted, found.fitted, rtol=1e-6)
+        np.testing.assert_allclose(there.stats.residuals[term].held_out, found.held_out, rtol=1e-6)
+    np.testing.assert_allclose(there.error_estimate, here.error_estimate, rtol=1e-4)
+
+
+def test_means_and_given_points_are_in_one_share():
+    x = np.array([[0.25, 0.5], [0.75, 0.5]])
+    problem = pf.Problem(
+        pf.Box([0, 0], [1, 1]),
+        operator=lambda u, x: -pf.laplacian(u)(x),
+        source=lambda x: 2 * jnp.pi**2 * jnp.cos(jnp.pi * x[0]) * jnp.cos(jnp.pi * x[1]),
+        conditions=[pf.Neumann(0.0), pf.Mean(0.0), pf.Dirichlet(0.0, on=x, name="points")],
+    )
+    here, there = (pf.solve(problem, 100, points=4000, cluster=each) for each in (None, Serial()))
+    assert there.stats.rows == here.stats.rows
+    z = problem.domain.sample(50)
+    np.testing.assert_allclose(there(z), np.cos(np.pi * z[:, 0]) * np.cos(np.pi * z[:, 1]), atol=1e-4)
+    np.testing.assert_allclose(there(z), here(z), atol=1e-6)
+
+
+def test_a_factored_problem_stays_on_the_cluster(client):
+    problem = pf.zoo.get("poisson-1d")
+    here, there = (pf.factor(problem, 60, cluster=each, **POINTS) for each in (None, client))
+    sources = [lambda x, k=k: jnp.sin(k * x[0]) for k in (1, 2, 3)]
+    x = problem.domain.sample(100)
+    np.testing.assert_allclose(there.solve(sources)(x), here.solve(sources)(x), atol=1e-13)
+    np.testing.assert_array_equal(there.points["equation"], here.points["equation"])
+    values = np.sin(there.points["equation"] * [1, 2, 3])
+    found = there.solve(values, {"dirichlet": 0.5})
+    np.testing.assert_allclose(found(x), here.solve(values, {"dirichlet": 0.5})(x), atol=1e-13)
+    assert not found.is_held_out
+    assert max(found.residuals) < 1e-12
+    kinked = np.abs(there.points["equation"])
+    with pytest.warns(pf.errors.ConvergenceWarning):
+        rough = [each.solve(np.where(kinked > 0.5, 1.0, 0.0)).residuals for each in (here, there)]
+    np.testing.assert_allclose(*rough, rtol=1e-2)
+
+
+def test_evaluation_is_divided_among_workers(client):
+    u = pf.solve(pf.zoo.get("poisson-1d"), 60)
+    x = u.problem.domain.sample(200_000)
+    np.testing.assert_allclose(pf.cluster.evaluate(u, x, client), u(x), atol=1e-15)
+
+
+def test_what_a_cluster_does_not_do_is_refused(client):
+    problem = pf.zoo.get("poisson-square")
+    with pytest.raises(SolveError, match="search tries one space after another"):
+        pf.solve(problem, tol=1e-8, cluster=client)
+    boxes = pf.BoxPolynomials.grid(problem.domain, 2, 4)
+    with pytest.raises(SolveError, match="keeps polynomials in boxes in one process"):
+        pf.factor(problem, boxes, cluster=client)
+    mean = problem.replace(conditions=[pf.Neumann(0.0), pf.Mean(0.0)])
+    with pytest.raises(SolveError, match="condition on a mean"):
+        pf.solve(mean, boxes, cluster=client)
+
+
+@pytest.mark.parametrize("name", ["poisson-square", "poisson-lshape", "burgers"])
+def test_boxes_are_eliminated_in_parts(client, name):
+    problem = pf.zoo.get(name)
+    boxes = pf.BoxPolynomials.grid(problem.domain, 6 if problem.domain.dim == 1 else 4, 8)
+    cluster = pf.cluster.Dask(client, shares=3) if name == "poisson-square" else Serial(shares=3)
+    here, there = (pf.solve(problem, boxes, tol=1.0, cluster=each) for each in (None, cluster))
+    x = problem.domain.sample(100)
+    np.testing.assert_allclose(there(x), here(x), atol=1e-11)
+    assert (there.stats.rank, there.stats.rows) == (here.stats.rank, here.stats.rows)
+    np.testing.assert_allclose(there.error_estimate, here.error_estimate, rtol=1e-2)
+    assert there.stats.undetermined < 1e-8
+
+
+def test_parts_see_what_the_problem_leaves_free():
+    free = pf.Problem(
+        pf.Box([0, 0], [1, 1]), lambda u, x: -pf.laplacian(u)(x), source=0.0, conditions=[pf.Neumann(0.0)]
+    )
+    boxes = pf.BoxPolynomials.grid(free.domain, 3, 4)
+    for cluster in (None, Serial(shares=4)):
+        with pytest.warns(pf.errors.ConvergenceWarning, match="not unique"):
+            assert not pf.solve(free, boxes, cluster=cluster).converged
+
+
+def test_neither_the_number_of_workers_nor_their_death_changes_a_bit(client):
+    problem = pf.zoo.get("poisson-1d")
+    expected = pf.solve(problem, 60, cluster=pf.cluster.Dask(client, shares=12), **POINTS).coefficients
+    patient = dask.config.set({"distributed.deploy.lost-worker-timeout": "10m"})
+    local = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
+    with patient, local as alone, Client(alone) as other:
+        executor = pf.cluster.Dask(other, shares=12)
+        with_one = pf.solve(problem, 60, cluster=executor, **POINTS).coefficients
+        (pid,) = other.run(os.getpid).values()
+        killer = threading.Timer(0.2, os.kill, [pid, signal.SIGKILL])
+        killer.start()
+        killed = pf.solve(problem, 60, cluster=executor, **POINTS).coefficients
+        killer.join()
+    np.testing.assert_array_equal(with_one, expected)
+    np.testing.assert_array_equal(killed, expected)
+
+
+def test_a_cluster_without_workers_is_reported():
+    with LocalCluster(n_workers=0, dashboard_address=":0") as cluster, Client(cluster) as client:
+        executor = pf.cluster.Dask(client, patience=0.0)
+        with pytest.raises(ClusterError, match="has had no workers"):
+            executor.result(executor.submit(len, "", name="pdofm-test"))
+
+
+def test_a_lost_scheduler_is_reported():
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster:
+        client = Client(cluster)
+        executor = pf.cluster.Dask(client)
+        waiting = executor.submit(time.sleep, 60, name="pdofm-test")
+        threading.Timer(0.5, client.close).start()
+        with pytest.raises(ClusterError, match="To resume, start a scheduler"):
+            executor.result(waiting)

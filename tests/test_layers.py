@@ -18,12 +18,12 @@ LAYERS = [
     *("version", "_types", "errors", "deprecation", "shown", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
     *("training", "adaptive", "questions", "families", "cluster"),
-    *("output", "zoo", "experiments", "bench", "cli", "__init__"),
+    *("output", "zoo", "experiments", "challenge", "bench", "runs", "cli", "__init__"),
 ]
 
 # Applications stand on the public face of the package, like any user's script.
-APPLICATIONS = {"experiments", "bench", "cli"}
-PUBLIC_ONLY = {"experiments", "cli"}
+APPLICATIONS = {"experiments", "challenge", "bench", "runs", "cli"}
+PUBLIC_ONLY = {"experiments", "challenge", "runs", "cli"}
 PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors", "cluster"}
 
 # What is solved and what it is solved with: they meet in discrete.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.discrete.system import Sums
 from pdofm.errors import ConvergenceWarning, ProblemError, SolveError
 from pdofm.solving.methods import Outcome
 
@@ -359,7 +360,7 @@ def test_what_an_iteration_still_lacks_is_extrapolated_from_its_last_steps():
     factorization = pf.QR().factor(np.eye(1))
     for rate in (0.5, 0.1):
         steps = [{"change": rate**k, "residual": 0.0} for k in range(6)]
-        outcome = Outcome(np.zeros((1, 1)), factorization, np.zeros(1), np.zeros(1), {}, steps=steps)
+        outcome = Outcome(np.zeros((1, 1)), factorization, np.zeros(1), Sums(), steps=steps)
         assert outcome.iteration_error == pytest.approx(rate / (1 - rate) * rate**5)
 
 

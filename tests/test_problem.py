@@ -16,6 +16,7 @@ from pdofm.discrete.collocate import collocate
 from pdofm.errors import DomainError, PdofmError, ProblemError
 from pdofm.problem.checks import RESERVED
 from pdofm.problem.problem import Problem
+from pdofm.solving.inferred import Inferred
 from pdofm.solving.solution import Member
 
 INTERVAL = pf.Interval(0, 1)
@@ -643,7 +644,7 @@ def test_an_unknown_must_not_hide_an_attribute_of_the_solution(name):
 
 def test_every_attribute_of_a_solution_is_reserved():
     """An unknown of such a name could not be reached as u.name."""
-    kinds = (pf.Solution, pf.Evolution)
+    kinds = (pf.Solution, pf.Evolution, Inferred)
     public = {name for kind in kinds for name in dir(kind) if not name.startswith("_")}
     assert public.union(*(kind.__dataclass_fields__ for kind in (*kinds, Member))) == RESERVED
 

@@ -66,6 +66,7 @@ from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Per
 from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
+from pdofm.problem.unknown import Data, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
@@ -94,6 +95,7 @@ __all__ = [
     "CornerFunctions",
     "Curve",
     "Cylinder",
+    "Data",
     "Dirichlet",
     "Disk",
     "Domain",
@@ -120,6 +122,7 @@ __all__ = [
     "NetworkFeatures",
     "Neumann",
     "Newton",
+    "Number",
     "Part",
     "PartitionOfUnity",
     "Periodic",

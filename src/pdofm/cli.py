@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import typer
 
 import pdofm as pf
+from pdofm.runs import JsonOption, challenge, console, finite, reproduce, use_compilation_cache
 
 app = typer.Typer(
     add_completion=False,
@@ -45,15 +46,6 @@ ToleranceOption = Annotated[
         "reaches it."
     ),
 ]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Run on the workers of the dask scheduler at this address, such as tcp://host:8786, instead of processes "
-        "of this machine.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object instead of a report.")]
 
 
 def _version(wanted: bool) -> bool:
@@ -103,7 +95,7 @@ def solve(
     if out is not None:
         report["picture"] = str(_write_files(solution, out))
     if as_json:
-        print(json.dumps(_finite(report)))
+        print(json.dumps(finite(report)))
     else:
         _print_solution(solution, report)
     raise typer.Exit(0 if solution.converged else 1)
@@ -162,72 +154,13 @@ def _one_blas_thread() -> contextlib.AbstractContextManager[Any]:
     return threadpool_limits(1, user_api="blas")
 
 
-def _finite(value: Any) -> Any:
-    """The same value with None, which JSON writes as null, in place of infinite numbers and NaN."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@app.command()
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Names of experiments; all experiments of the paper if omitted.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, 0, 1, …, with which each case is run.")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="Run a subset that takes less than three minutes.")] = False,
-    out: Annotated[
-        Path, typer.Option(help="Folder for results, tables and figures. Cases that it already has are not run again.")
-    ] = Path("results"),
-    workers: Annotated[
-        int, typer.Option(min=1, help="Number of cases that run at the same time, each in a process of one thread.")
-    ] = 2,
-    cluster: ClusterOption = None,
-) -> None:
-    """Reproduce the tables and figures of the paper, with published next to measured values.
-
-    The exit code is 1 if a case ended with an error.
-    """
-    from rich.progress import Progress
-
-    from pdofm import experiments
-    from pdofm.experiments import report, runner
-
-    console = _console()
-    cases = experiments.select(names or [], quick=quick)
-    with Progress(console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("starting")
-
-        def show(what: str, done: int, total: int, left: float) -> None:
-            ending = "" if left != left else f", about {left / 60:.0f} min left"
-            bar.update(task, completed=done, total=total, description=what + ending)
-            if not console.is_terminal:
-                print(f"[{done}/{total}] {what}{ending}", file=sys.stderr, flush=True)
-
-        try:
-            failures = runner.run(cases, seeds, out, show, pool=_pool(workers, cluster))
-        finally:
-            rows = runner.collect(experiments.every(), out)  # of earlier runs as well
-            written = report.write(rows, experiments.every(), out)
-    for path in written:
-        print(path)
-    for failure in failures:
-        console.print(f"failed: {failure.job}: {failure.message}", style="red", markup=False, highlight=False)
-    raise typer.Exit(1 if failures else 0)
-
-
-def _pool(workers: int, cluster: str | None) -> pf.cluster.Pool:
-    """Where cases run: on a cluster, in processes, or here."""
-    if cluster is not None:
-        return pf.cluster.Dask(pf.cluster.connect(cluster), progress=False, prepare=use_compilation_cache)
-    return pf.cluster.Serial() if workers == 1 else pf.cluster.Processes(workers, use_compilation_cache)
+app.command()(reproduce)
+app.command()(challenge)
 
 
 BENCHMARKS = (
-    "Names of benchmarks: assembly, training, lstsq, partition, transfer, start, growth (a few minutes each) and "
-    "accuracy (a quarter of an hour if all packages that it compares with are installed). All of them if omitted."
+    "Names: assembly, training, lstsq, partition, transfer, start, growth (minutes each), cluster and accuracy (a "
+    "quarter of an hour each, if all packages that the last compares with are installed). All of them if omitted."
 )
 """The help of the argument of ``pdofm bench``: every benchmark with the time that it takes."""
 
@@ -246,15 +179,15 @@ def bench(
 
     from pdofm import bench as benches
 
-    with _console().status("measuring") as status:
+    with console().status("measuring") as status:
         report = benches.run(names or [], lambda what: status.update(f"measuring: {what}"))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "bench.json").write_text(json.dumps(_finite(report.as_json()), indent=1) + "\n")
+        (out / "bench.json").write_text(json.dumps(finite(report.as_json()), indent=1) + "\n")
         if report.runs:
             benches.plot(report.runs, out / "accuracy.png")
     if as_json:
-        print(json.dumps(_finite(report.as_json())))
+        print(json.dumps(finite(report.as_json())))
         return
     note = "The ratio is the result divided by that of the reference, which is measured in the same run."
     table = Table("benchmark", "task", "result", "ratio", "reference", caption=note)
@@ -308,23 +241,6 @@ def _problem(name: str) -> pf.Problem:
     return found if found.name != "problem" else found.replace(name=Path(name).stem)
 
 
-def use_compilation_cache() -> None:
-    """Keep compiled functions on disk, so that a later process that solves the same problem does not compile them."""
-    import jax
-
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    jax.config.update("jax_compilation_cache_dir", str(base / "pdofm" / "jax"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _console() -> Any:
-    """A console on standard error."""
-    from rich.console import Console
-
-    return Console(stderr=True)
-
-
 def main() -> None:
     """Run the command line. An error of pdofm is printed as one line on standard error; the exit code is then 2."""
     # Objects that the imports made are never garbage. If they were not frozen, the collector would spend 60 ms on them
@@ -334,7 +250,7 @@ def main() -> None:
     try:
         app()
     except pf.errors.PdofmError as error:
-        _console().print("error: " + str(error), style="red", markup=False, highlight=False)
+        console().print("error: " + str(error), style="red", markup=False, highlight=False)
         sys.exit(2)
 
 

@@ -118,9 +118,13 @@ def write(name: str, times, x, time_weights, x_weights, values: np.ndarray, othe
     weights = (time_weights[:, None] * np.broadcast_to(x_weights, x.shape)).reshape(-1)
     points = np.stack([x, np.broadcast_to(times[:, None], x.shape)], axis=-1).reshape(-1, 2)
     values, other = (np.asarray(each, dtype=np.float64).reshape(-1, 1) for each in (values, other))
-    gaps = np.sqrt(weights @ (values - other) ** 2 / (weights @ values**2))
-    arrays = {"points": points, "weights": weights, "values": values, "error": gaps}
+    save(name, points, weights, values, np.sqrt(weights @ (values - other) ** 2 / (weights @ values**2)), how)
+
+
+def save(name: str, points, weights, values, error, how: str) -> None:
+    """Write a reference: values at points with weights, and their relative L2 error."""
+    arrays = {"points": points, "weights": weights, "values": values, "error": np.atleast_1d(error)}
     DATA.mkdir(exist_ok=True)
     path = DATA / f"{name}.safetensors"
     save_file({key: np.ascontiguousarray(a, dtype=np.float64) for key, a in arrays.items()}, path, {"how": how})
-    print(f"{name}: error {gaps.max():.1e}, {path.stat().st_size / 1024:.0f} KiB", flush=True)
+    print(f"{name}: error {np.max(error):.1e}, {path.stat().st_size / 1024:.0f} KiB", flush=True)

@@ -21,6 +21,12 @@ from pdofm.solving.verdict import ROUNDING
 MAX_SECONDS = 120.0
 """Default time after which a search begins nothing new."""
 
+SEARCH_IS_LOCAL = (
+    "belongs to features that you choose: give them, too. A search tries one space after another, each following "
+    "from the last. Independent searches run side by side: pdofm.cluster.Dask(client).map(solve_one, problems)"
+)
+"""Why a search does not use a cluster."""
+
 
 def solve(
     problem: Problem,
@@ -36,6 +42,7 @@ def solve(
     max_features: int | None = None,
     max_seconds: float | None = None,
     candidates: Sequence[Features] | None = None,
+    cluster: Any = None,
 ) -> Solution:
     """Solve a problem by least squares over features.
 
@@ -61,6 +68,8 @@ def solve(
             matrix and 200 000 unknowns in boxes, and the time after which nothing new is begun, by default 120 (an
             attempt that runs is not interrupted).
         candidates: features that are at hand, trained ones for instance; the search tries them first.
+        cluster: a `dask.distributed.Client`; its workers make the rows of the equations, in shares
+            (see docs/cluster.md).
     """
     if tol is not None and not (isinstance(tol, int | float | np.number) and tol > 0):
         raise SolveError(f"tol is a relative error and must be a positive number; got {tol!r}.")
@@ -68,11 +77,12 @@ def solve(
     searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds, "candidates": candidates}
     if features is None and tol is not None:
         _refuse(placed, "belongs to features that you choose: give them, too")
+        _refuse({"cluster": cluster}, SEARCH_IS_LOCAL)
         solution = _search(problem, tol, method, key, **{k: v for k, v in searched.items() if v is not None})
     else:
         _refuse(searched, "belongs to a search: give tol=, and no features")
         chosen = {name: value for name, value in placed.items() if value is not None}
-        solution = fit(problem, features, method=method, tol=tol, key=key, **chosen)
+        solution = fit(problem, features, method=method, tol=tol, key=key, cluster=cluster, **chosen)
     _warn(solution)
     return solution
 

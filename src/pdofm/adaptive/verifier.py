@@ -65,7 +65,7 @@ class Verifier:
 
     def residual_at(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
         """Left minus right side of the equation at other points inside the domain."""
-        layout, block = self.problem.layout, self._at(points)
+        layout, block = self.problem.layout, self._at(points, solution)
         return self._left(solution, points) - right_values(layout, block, entries(layout, block))
 
     def hidden(self, solution: Solution) -> float:
@@ -75,21 +75,22 @@ class Verifier:
             largest = float(np.max(np.abs(self.right)))
             noise = self._is_noise(solution, largest)
             found = 0.0 if noise else float(np.max(np.abs(self.residual(solution)))) / largest
-            missed = missed_flux(self.problem, solution.features, solution.coefficients)
+            missed = missed_flux(solution.problem, solution.features, solution.coefficients)
             self._last = solution, found if missed is None else max(found, missed)
         return self._last[1]
 
     def _is_noise(self, solution: Solution, largest: float) -> bool:
         """Whether a right side of that size is zero up to rounding, as the one that follows from an exact solution of
         the homogeneous equation is."""
-        term, layout, dim = self.problem.terms[0], self.problem.layout, self.problem.domain.dim
+        term, layout, dim = solution.problem.terms[0], self.problem.layout, self.problem.domain.dim
         if largest == 0 or not symbol_of(term.lhs, layout, dim, dim - layout.has_time).is_computable:
             return largest == 0
-        return largest <= NOISE * float(np.max(term_sizes(self.problem, solution.features, solution.coefficients)))
+        return largest <= NOISE * float(np.max(term_sizes(solution.problem, solution.features, solution.coefficients)))
 
-    def _at(self, points: Points) -> Block:
-        block = self._dense[0]
+    def _at(self, points: Points, solution: Solution) -> Block:
+        """The equation at points, with the numbers of a solution if some are unknown."""
+        block = replace(self._dense[0], term=solution.problem.terms[0])
         return replace(block, points=points, normals=np.zeros((len(points), block.normals.shape[1])))
 
     def _left(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
-        return left_values(self.problem.layout, solution.features, self._at(points), solution.coefficients)
+        return left_values(self.problem.layout, solution.features, self._at(points, solution), solution.coefficients)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pdofm.bench.accuracy import Run, compare, extra_sources, installed, race
+from pdofm.bench.cluster import bench_cluster
 from pdofm.bench.contenders import SEED
 from pdofm.bench.figure import plot
 from pdofm.bench.growth import bench_growth
@@ -27,6 +28,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "transfer": bench_transfer,
     "start": bench_start,
     "growth": bench_growth,
+    "cluster": bench_cluster,
 }
 """The benchmarks that return rows of the table, by name."""
 

@@ -124,10 +124,10 @@ def main() -> None:
     """Solve with a million rows and print the peak memory and the error."""
     report, problem = results(), _poisson(_SQUARE)
     solution = pf.solve(problem, pf.NetworkFeatures(_SQUARE, FEATURES), points=MANY_ROWS)
-    report({"rows": solution.stats.rows, "peak": _peak(), "error": solution.errors().relative_l2})
+    report({"rows": solution.stats.rows, "peak": peak_memory(), "error": solution.errors().relative_l2})
 
 
-def _peak() -> float:
+def peak_memory() -> float:
     """The peak memory of this process in MiB."""
     status = Path("/proc/self/status")
     if status.exists():  # getrusage() would include the memory of the parent when it started this process

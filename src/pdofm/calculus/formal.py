@@ -31,37 +31,14 @@ def linearised(
     J holds the derivatives `indices` of each component of u at the point; those that are missing, up to the order
     `highest` of the left side, are zero. `elsewhere` is added to u at all other points.
     """
-    rows = [_positions(dim, order, indices) for order in range(highest + 1)]
+    value_of = function_of_jet(dim, highest, indices, layout.components)
 
     def at(z: Array, normal: Array, J: Array, elsewhere: Array) -> tuple[Array, Array]:
         here = layout.point(layout.arguments(z))
 
-        def picked(order: int, J: Array) -> Array:
-            """All derivatives of an order, a tensor (d, …, d, C)."""
-            if order > highest:  # differentiation by J asks for these, but multiplies them by zero
-                return jnp.zeros((dim,) * order + (layout.components,))
-            at = rows[order]
-            if len(indices) > FEW_INDICES:
-                return jnp.concatenate([J, jnp.zeros((1, layout.components))])[at]
-            picks = jnp.asarray(np.eye(len(indices) + 1, len(indices))[at.reshape(-1)])
-            return (picks @ J).reshape(*at.shape, layout.components)
-
-        def derivative(order: int) -> Callable[[Array, Array, tuple[Array, Array]], Array]:
-            @jax.custom_jvp  # its functions must not close over traced variables, hence the last argument
-            def value(y: Array, J: Array, away: tuple[Array, Array]) -> Array:
-                return picked(order, J) + _away(y, *away)
-
-            @value.defjvp
-            def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
-                (y, J, away), (direction, change, _) = primals, tangents
-                slope = jnp.tensordot(direction, derivative(order + 1)(y, J, away), 1)
-                return value(y, J, away), slope + picked(order, change)
-
-            return value
-
         def left(J: Array) -> tuple[Array, Array]:
             u, last = (
-                layout.fields(lambda y, J=J: derivative(0)(_real(y), J, (here, elsewhere)))
+                layout.fields(lambda y, J=J: value_of(_real(y), J, (here, elsewhere)))
                 for J in (J, jax.lax.stop_gradient(J))
             )
             v = lhs(u, last, layout.arguments(z), normal)
@@ -71,6 +48,40 @@ def linearised(
         return v, coefficients
 
     return at
+
+
+def function_of_jet(
+    dim: int, highest: int, indices: tuple[Index, ...], components: int
+) -> Callable[[Array, Array, tuple[Array, Array]], Array]:
+    """The function (y, J, (here, elsewhere)) -> u(y), whose derivatives `indices` are the entries of J, of shape
+    (a, C), wherever they are asked for; those that are missing, up to the order `highest`, are zero. `elsewhere` is
+    added to u at all points but `here`."""
+    rows = [_positions(dim, order, indices) for order in range(highest + 1)]
+
+    def picked(order: int, J: Array) -> Array:
+        """All derivatives of an order, a tensor (d, …, d, C)."""
+        if order > highest:  # differentiation by J asks for these, but multiplies them by zero
+            return jnp.zeros((dim,) * order + (components,))
+        at = rows[order]
+        if len(indices) > FEW_INDICES:
+            return jnp.concatenate([J, jnp.zeros((1, components))])[at]
+        picks = jnp.asarray(np.eye(len(indices) + 1, len(indices))[at.reshape(-1)])
+        return (picks @ J).reshape(*at.shape, components)
+
+    def derivative(order: int) -> Callable[[Array, Array, tuple[Array, Array]], Array]:
+        @jax.custom_jvp  # its functions must not close over traced variables, hence the last argument
+        def value(y: Array, J: Array, away: tuple[Array, Array]) -> Array:
+            return picked(order, J) + _away(y, *away)
+
+        @value.defjvp
+        def _(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+            (y, J, away), (direction, change, _) = primals, tangents
+            slope = jnp.tensordot(direction, derivative(order + 1)(y, J, away), 1)
+            return value(y, J, away), slope + picked(order, change)
+
+        return value
+
+    return derivative(0)
 
 
 def _real(y: Array) -> Array:

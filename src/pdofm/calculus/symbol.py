@@ -176,6 +176,13 @@ class Symbol:
         """The left side at points at the jet of a function, without its coefficients."""
         return self._compiled(points, normals).values(points, normals, jet, VALUE_POINTS)
 
+    def sensitivities(self, points: Points, normals: SpaceNormals, jet: Jet) -> Float[np.ndarray, "n k e"]:
+        """The derivatives of the left side at the jet of a function with respect to the entries of parameters behind
+        the normals."""
+        compiled = self._compiled(points, normals)
+        by_point = np.ascontiguousarray(np.moveaxis(jet, 0, 1))
+        return in_batches(compiled.by_entries, (points, normals, by_point), (POINTS_PER_CALL,))
+
     def coefficients(self, points: Points, jet: Jet | None = None) -> Linearisation:
         """The left side and its coefficients at a jet (a positive random one if omitted), without the test whether the
         left side evaluates u elsewhere."""
@@ -212,10 +219,20 @@ class _Compiled:
 
     def __init__(self, symbol: Symbol, indices: tuple[Index, ...]):
         self.indices, self._symbol = indices, symbol
-        at = jax.vmap(linearised(symbol.lhs, symbol.layout, symbol.dim, symbol.order, indices), in_axes=(0, 0, 0, None))
+        one = linearised(symbol.lhs, symbol.layout, symbol.dim, symbol.order, indices)
+        at = jax.vmap(one, in_axes=(0, 0, 0, None))
         self._function = jax.jit(at)
         # The compiler leaves out the coefficients, which are not returned.
         self._left = jax.jit(lambda *args: at(*args, jnp.zeros(()))[0])
+        space = symbol.dim - symbol.layout.has_time
+
+        def slopes(z: jax.Array, normal: jax.Array, J: jax.Array) -> jax.Array:
+            def left(entries: jax.Array) -> jax.Array:
+                return one(z, jnp.concatenate([normal[:space], entries]), J, jnp.zeros(()))[0]
+
+            return jax.jacfwd(left)(normal[space:])
+
+        self.by_entries = jax.jit(jax.vmap(slopes))
 
     def run(
         self, points: Points, normals: SpaceNormals, jet: Jet, elsewhere: float, size: int = POINTS_PER_CALL

@@ -34,20 +34,34 @@ Evaluate = Callable[[Array], Array]
 
 class Fields:
     """The unknowns of a system as functions. ``u.v(x)`` has shape (2,) for ``unknowns={"v": 2}``; ``u(x)`` is the
-    vector of all components."""
+    vector of all components. Unknown numbers, and functions that belong to the coefficients, are `parameters`: they are
+    found by name only."""
 
-    def __init__(self, functions: Mapping[str, Callable[..., Array]]):
-        self._functions = dict(functions)
+    def __init__(self, functions: Mapping[str, Callable[..., Array]], parameters: Mapping[str, Any] | None = None):
+        self._functions, self._parameters = dict(functions), dict(parameters or {})
 
-    def __getattr__(self, name: str) -> Callable[..., Array]:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in self._functions:
-            raise AttributeError(str(unknown_name("unknown of the problem", name, self._functions)))
-        return self._functions[name]
+        known = self._functions | self._parameters
+        if name not in known:
+            raise AttributeError(str(unknown_name("unknown of the problem", name, known)))
+        return known[name]
 
     def __call__(self, *args: Array) -> Array:
         return jnp.concatenate([jnp.atleast_1d(f(*args)) for f in self._functions.values()])
+
+
+def with_parameters(fields: Fields, parameters: Mapping[str, Any]) -> Fields:
+    """The same unknowns with parameters, where these are not known yet."""
+    return Fields(fields._functions, {**parameters, **fields._parameters})
+
+
+def known_fields(known: Mapping[str, Any], layout: "Layout") -> Fields:
+    """A solution that is given by name as left sides receive it; what the layout does not know is a parameter."""
+    names = [name for name, _ in layout.unknowns or ()]
+    parameters = {name: value for name, value in known.items() if name not in names}
+    return Fields({name: value for name, value in known.items() if name in names}, parameters)
 
 
 @dataclass(frozen=True)

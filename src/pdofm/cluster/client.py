@@ -19,6 +19,9 @@ NEEDED = "Clusters need dask.distributed. Install it with: pip install 'pdofm[cl
 SLOTS_KNOWN = 2.0
 """Seconds for which the list of workers is taken to be current."""
 
+LOOKED = 5.0
+"""Seconds after which the workers are looked at while a task is waited for."""
+
 
 def connect(address: str, timeout: float = 30.0) -> Any:
     """A client of the scheduler at an address such as ``tcp://host:8786``."""
@@ -44,6 +47,7 @@ class Dask(Executor):
             alone. By default it follows from the numbers of rows and features.
         progress: whether to show how many tasks are done; by default if standard error is a terminal.
         prepare: called in every process before its first task.
+        patience: seconds to wait without any worker before giving up.
     """
 
     def __init__(
@@ -53,11 +57,12 @@ class Dask(Executor):
         shares: int | None = None,
         progress: bool | None = None,
         prepare: Callable[[], None] | None = None,
+        patience: float = 600.0,
     ):
         _check_client(client)
         if shares is not None and shares < 1:
             raise ClusterError(f"shares is {shares}; expected at least 1.")
-        self.client, self.shares = client, shares
+        self.client, self.shares, self.patience = client, shares, patience
         self._prepare = None if prepare is None else pack(prepare, "prepare")
         self._token, self._submitted = uuid.uuid4().hex, 0
         self._slots: tuple[float, list[str]] = (-SLOTS_KNOWN, [])
@@ -95,10 +100,30 @@ class Dask(Executor):
     def result(self, handle: Any) -> Any:
         with self._explained(str(handle.key[0])), self._shown():
             try:
-                return handle.result()
+                return self._awaited(handle)
             except BaseException:
                 self._cancel([handle])
                 raise
+
+    def _awaited(self, handle: Any) -> Any:
+        """The result of a task, as long as there are workers that may find it."""
+        from distributed import TimeoutError as NotYet
+
+        seen = time.monotonic()
+        while True:
+            try:
+                return handle.result(timeout=LOOKED)
+            except NotYet:
+                if handle.status != "pending":
+                    raise
+            if self.client.scheduler_info()["workers"]:
+                seen = time.monotonic()
+            elif time.monotonic() - seen > self.patience:
+                raise ClusterError(
+                    f"The scheduler at {self.client.scheduler.address} has had no workers for {self.patience:g} s. "
+                    "Start some, and repeat the call. A LocalCluster drops workers that need more than 15 s to start "
+                    "again, unless 'distributed.deploy.lost-worker-timeout' is longer in the configuration of dask."
+                )
 
     def each(self, function: Callable[[Any], Any], items: Sequence[Any], *, name: str) -> Iterator[tuple[int, Any]]:
         from distributed import as_completed

@@ -5,22 +5,24 @@ import io
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import FunctionType, MethodType
 from typing import Any
 
 from pdofm.domain import Domain
 from pdofm.errors import ClusterError
+from pdofm.numerics.sized import Sized
+from pdofm.problem.problem import Problem
 
 KEPT = 8
-"""Values that a process keeps unpacked: tasks of one problem share its compiled functions."""
+"""Values that a process keeps unpacked, the last ones used: tasks of one problem share its compiled functions."""
 
 
 _unpacked: dict[bytes, Any] = {}
 
 
 @dataclass(frozen=True)
-class Packed:
+class Packed(Sized):
     """A value as bytes."""
 
     content: bytes
@@ -29,12 +31,13 @@ class Packed:
     def value(self) -> Any:
         """The value. The same content gives the same object, so that what was compiled for it is found again."""
         digest = hashlib.sha256(self.content).digest()
-        if digest not in _unpacked:
+        found = _unpacked.pop(digest, None)
+        if found is None:
             found = pickle.loads(self.content)
             while len(_unpacked) >= KEPT:
                 del _unpacked[next(iter(_unpacked))]
-            _unpacked[digest] = found
-        return _unpacked[digest]
+        _unpacked[digest] = found  # the last one, as the one that was used last
+        return found
 
 
 def pack(value: Any, what: str) -> Packed:
@@ -56,13 +59,21 @@ def _pickled(value: Any) -> bytes:
     class Pickler(cloudpickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
             # Domains that are given by functions have no description for files; their functions can be sent.
-            if isinstance(obj, Domain) and obj.arguments is None:
-                return object.__new__, (type(obj),), obj.__dict__
+            if isinstance(obj, Problem) or (isinstance(obj, Domain) and obj.arguments is None):
+                return object.__new__, (type(obj),), _stated(obj)
             return super().reducer_override(obj)
 
     buffer = io.BytesIO()
     Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
+
+
+def _stated(value: Any) -> dict[str, Any]:
+    """The attributes of an object, without what was computed from the others and can be again."""
+    kind = type(value)
+    return {
+        name: each for name, each in vars(value).items() if not isinstance(getattr(kind, name, None), cached_property)
+    }
 
 
 def _culprit(value: Any, path: str, seen: frozenset[int] = frozenset()) -> tuple[str, Any]:
@@ -93,7 +104,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, FunctionType):
         yield from _surroundings(value)
     elif hasattr(value, "__dict__"):
-        yield from ((f".{name}", each) for name, each in vars(value).items())
+        yield from ((f".{name}", each) for name, each in _stated(value).items())
 
 
 def _surroundings(function: FunctionType) -> Iterator[tuple[str, Any]]:

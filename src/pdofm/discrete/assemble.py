@@ -25,7 +25,7 @@ from pdofm.discrete.collocate import Block
 from pdofm.discrete.evaluate import derivatives
 from pdofm.discrete.leftsides import Gradients, Side, entries, local_sides, symbol_at
 from pdofm.discrete.memory import Memory
-from pdofm.discrete.system import Rows, System
+from pdofm.discrete.system import Rows, Sink, System
 from pdofm.features import Features
 from pdofm.numerics.batches import slices
 
@@ -92,16 +92,18 @@ def assemble(
     fold: bool = False,
     memory: Memory | None = None,
     role: str = "fitted",
+    sink: Sink | None = None,
 ) -> System:
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
 
     With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors. With
     `fold` a matrix above `LARGEST_MATRIX` with many more rows than columns is not kept: its rows are folded into a
-    triangle as they come. `memory` is what is known from before, `role` what these points are called in it.
+    triangle as they come; with a `sink` they go there. `memory` is what is known from before, `role` what these points
+    are called in it.
     """
     memory = Memory() if memory is None else memory
     counts = [entries(layout, block) for block in blocks]
-    filled = Rows(blocks, counts, coefficients.size, fold=fold)
+    filled = Rows(blocks, counts, coefficients.size, fold=fold, sink=sink)
     for block, k in zip(blocks, counts, strict=True):
         right = memory.right_sides(layout, block, k, role)
         average = _Average(k, coefficients.shape[1])

@@ -8,9 +8,10 @@ from jaxtyping import Float
 
 from pdofm._types import Key, Normals, Points, Vector
 from pdofm.calculus.terms import Average, Term, distinct
-from pdofm.domain import Part
+from pdofm.domain import Domain, Part
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.features import Features
+from pdofm.numerics.executor import WHOLE, Share
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.data import RightSide
 from pdofm.problem.problem import Problem
@@ -49,6 +50,7 @@ def collocate(
     features: Features | None = None,
     sampling: str = "sobol",
     key: Key = 0,
+    share: Share = WHOLE,
 ) -> list[Block]:
     """Collocation points for every term: `interior` for the equation, `boundary` shared by the conditions.
 
@@ -56,35 +58,95 @@ def collocate(
     matters as much to the solution as a large one. Terms that the features add get points at the same density; those
     that they impose are left out. Where the features are finer than elsewhere, their `density` says where the points
     go.
+
+    A `share` of them is placed by itself: it has its part of each number of points, and a seed of its own. Terms of
+    which nothing falls to it are left out.
     """
-    pool = 1 if features is None or features.concentration == 1 else _pool(features.concentration, interior)
+    concentration = 1.0 if features is None else features.concentration
+    pool = 1 if concentration == 1 else _pool(concentration, share.size(interior))
     own = [t for t in problem.terms if features is None or t.kind != features.imposes]
     terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
     total = sum(measures.values())
     blocks = []
     space = problem.domain.dim - problem.layout.has_time
-    for term, seed in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
+    for term, whole in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
+        seed = int(whole) if share.count == 1 or sampling == "grid" else _seed(int(whole), share)
         if isinstance(term.on, Average):
+            if share.number > 0:
+                continue
             rule = averaging(term.on, nodes_for(problem.domain.dim, interior))
             right = problem.right_side(term)
             blocks.append(Block(term, right, rule.points, rule.normals[:, :space], rule.weights))
             continue
         if term.on is None:
-            points = problem.domain.sample(pool * interior, sampling, key=int(seed))
-            normals = np.zeros_like(points)
+            points, normals = _some(interior, pool, share, problem.domain, sampling, seed)
         elif isinstance(term.on, Part):
-            share = term.on.measure / (total or term.on.measure)
+            part = term.on.measure / (total or term.on.measure)
             least = 0.5 / len(measures) if term.name in measures else 0.0
-            count = pool * max(1, round(max(share, least) * boundary))
-            points, normals = term.on.sample(count, sampling, key=int(seed))
+            count = max(1, round(max(part, least) * boundary))
+            points, normals = _some(count, pool, share, term.on, sampling, seed)
         else:
             points = problem.given_points(term)
+            points = points[share.among(len(points)).of(len(points))]
             normals = np.zeros_like(points)
+        if len(points) == 0:
+            continue
         if features is not None and pool > 1 and _is_extended(term):
             points, normals = _wanted(features, points, normals, pool, np.random.default_rng(seed))
         blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
     return blocks
+
+
+def _seed(whole: int, share: Share) -> int:
+    """The seed of a share, from that of all of them."""
+    return int(np.random.default_rng([whole, share.number]).integers(2**31))
+
+
+FEWEST_PER_PIECE = 4
+"""Points on each piece of a part of the boundary, in a share that has any: there is at least one point on each piece,
+and with small shares these would add up to more points than are asked for."""
+
+
+def _some(
+    count: int, pool: int, share: Share, where: Domain | Part, sampling: str, seed: int
+) -> tuple[Points, Normals]:
+    """The points of a share of `count`, with normals, `pool` candidates for each of them."""
+    if sampling == "grid" and share.count > 1:  # one grid for all shares
+        points, normals = _sampled(where, pool * count, sampling, seed)
+        some = share.of(len(points))
+        return points[some], normals[some]
+    pieces = where.pieces if isinstance(where, Part) else ()
+    is_extended = not pieces or any(piece.dim > 0 for piece in pieces)
+    own = share.among(count // (FEWEST_PER_PIECE * max(len(pieces), 1)) if is_extended else 1).size(count)
+    if own == 0:
+        return np.zeros((0, 1)), np.zeros((0, 1))
+    return _sampled(where, pool * own, sampling, seed)
+
+
+def _sampled(where: Domain | Part, count: int, sampling: str, seed: int) -> tuple[Points, Normals]:
+    if isinstance(where, Part):
+        return where.sample(count, sampling, key=seed)
+    points = where.sample(count, sampling, key=seed)
+    return points, np.zeros_like(points)
+
+
+def joined(shares: Sequence[Sequence[Block]]) -> list[Block]:
+    """The blocks of several shares, term by term."""
+    if len(shares) == 1:
+        return list(shares[0])
+    by_term: dict[str, list[Block]] = {}
+    for blocks in shares:
+        for block in blocks:
+            by_term.setdefault(block.term.name, []).append(block)
+    return [
+        replace(
+            some[0],
+            points=np.concatenate([block.points for block in some]),
+            normals=np.concatenate([block.normals for block in some]),
+        )
+        for some in by_term.values()
+    ]
 
 
 MOST_NODES = {1: 192, 2: 80, 3: 32}

@@ -64,3 +64,25 @@ def left_sides(
     """The left sides alone."""
     left = partial(_left, lhs, layout, features, jnp.asarray(coefficients))
     return in_batches(left, (points, normals), two_sizes(batch_size(8 * coefficients.size)))
+
+
+@partial(jax.jit, static_argnames=("lhs", "layout"))
+def _slopes(
+    lhs: LeftSide, layout: Layout, features: Features, coefficients: Array, points: Array, normals: Array
+) -> Array:
+    u = layout.fields(lambda y: features.combine(y, coefficients))
+
+    def slopes(z: Array, normal: Array) -> Array:
+        args = layout.arguments(z)
+        space = len(args[0])
+        return jax.jacfwd(lambda entries: lhs(u, u, args, jnp.concatenate([normal[:space], entries])))(normal[space:])
+
+    return jax.vmap(slopes)(points, normals)
+
+
+def sensitivities(
+    lhs: LeftSide, layout: Layout, features: Features, coefficients: Coefficients, points: Points, normals: SpaceNormals
+) -> Float[np.ndarray, "n k e"]:
+    """The derivatives of the left sides with respect to the entries of parameters behind the normals."""
+    slopes = partial(_slopes, lhs, layout, features, jnp.asarray(coefficients))
+    return in_batches(slopes, (points, normals), two_sizes(batch_size(8 * coefficients.size)))

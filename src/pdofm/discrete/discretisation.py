@@ -6,17 +6,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from pdofm._types import Coefficients, Key
-from pdofm.discrete.assemble import all_left_values, assemble
+from pdofm.calculus.terms import Term
+from pdofm.discrete import placement
+from pdofm.discrete.assemble import all_left_values, assemble, residuals
 from pdofm.discrete.checks import check_fit, check_problem
-from pdofm.discrete.collocate import Block, collocate
+from pdofm.discrete.collocate import Block, with_equation
 from pdofm.discrete.defaults import default_counts, default_features
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
+from pdofm.discrete.look import Look, look_at
 from pdofm.discrete.memory import Memory
-from pdofm.discrete.system import System
+from pdofm.discrete.placement import Placement
+from pdofm.discrete.system import Sums, System
 from pdofm.errors import FeaturesError, SolveError
 from pdofm.features import Features, check_count
 from pdofm.numerics.sampling import generator, spread
@@ -46,16 +51,41 @@ class Discretisation:
     seed: int = 0
     memory: Memory = field(default_factory=Memory)
 
-    def other_points(self, interior: int) -> list[Block]:
-        """The terms at other points than the fitted ones: `interior` inside, and on the boundary a quarter as many as
-        are fitted."""
-        inside, around = max(interior, 64), max(self.boundary_points // 4, 16)
-        return collocate(self.problem, inside, around, features=self.features, sampling="random", key=self.seed)
+    @property
+    def interior_points(self) -> int:
+        """How many fitted points are inside the domain."""
+        return len(self.blocks[0].points)
+
+    def elsewhere(self, interior: int) -> Placement:
+        """Other points than the fitted ones: `interior` inside, and on the boundary a quarter as many as are fitted."""
+        counts = max(interior, 64), max(self.boundary_points // 4, 16)
+        return placement.held_out(self.problem, self.features, counts, self.seed)
+
+    def with_held_out(self) -> "Discretisation":
+        """The same with points that are not fitted."""
+        return replace(self, held_out=self.elsewhere(self.features.size).all_blocks())
 
     def held_out_system(self, interior: int) -> tuple[list[Block], System]:
         """The terms at other points than the fitted ones, with the system there at the zero function."""
-        blocks = self.other_points(interior)
+        blocks = self.elsewhere(interior).all_blocks()
         return blocks, self.system(self.zero(), blocks, fold=False)
+
+    def look(
+        self,
+        coefficients: Coefficients,
+        system: System | None,
+        steps: Float[np.ndarray, "columns steps"],
+        functions: Float[np.ndarray, "k m C"],
+    ) -> Look:
+        """What is seen at the held-out points: residuals at `coefficients` and, linearised there, after some steps from
+        them, and values of functions. `system` is the one at these points, if it is known."""
+        if system is None:
+            system = self.system(coefficients, self.held_out, check=True, fold=False, role="held out")
+        return look_at(system, self.features, steps, functions, self.held_out[0].points)
+
+    def with_equation(self, terms: Sequence[Term]) -> "Discretisation":
+        """The same points with another left side of the equation, the first of these terms, and none held out."""
+        return replace(self, blocks=with_equation(self.blocks, terms), held_out=())
 
     def system(
         self,
@@ -96,6 +126,19 @@ class Discretisation:
         held_out = replace(system.held_out, left=left(self.held_out)) if system.held_out is not None else None
         return replace(system, left=left(self.blocks), held_out=held_out)
 
+    def merit(self, system: System, moved: System) -> float:
+        """The norm of the residual of a system that was moved, or made at other coefficients, with the row scales of
+        `system`."""
+        return float(np.linalg.norm(system.scales * (moved.right - moved.left)))
+
+    def residuals(self, system: System, coefficients: Coefficients | None = None) -> Sums:
+        """Left minus right side of each term where the system was made; or, for a linear problem, at other coefficients
+        if the system was made at zero."""
+        left = system.left - system.right
+        if coefficients is not None:
+            left = residuals(self.problem.layout, self.features, self.blocks, system, coefficients)
+        return Sums.of(left, system.rows)
+
     def iterating(self) -> "Discretisation":
         """The same for an iteration, which needs the same derivatives of the features in each step."""
         return replace(self, memory=self.memory.iterating())
@@ -130,6 +173,27 @@ def discretise(
     memory: Memory | None = None,
 ) -> Discretisation:
     """Validate what `caller` was given, choose what was not given, and place the points."""
+    places, seed = place(caller, problem, features, points, boundary_points, sampling, key)
+    blocks = places.all_blocks()
+    check_rows(sum(block.equations for block in blocks), places.features)
+    known = Memory() if memory is None else memory
+    return Discretisation(
+        places.problem, places.features, blocks, boundary_points=places.boundary, seed=seed, memory=known
+    )
+
+
+def place(
+    caller: str,
+    problem: Problem,
+    features: Features | int | None,
+    points: int | None,
+    boundary_points: int | None,
+    sampling: str,
+    key: Key,
+    shares: int | None = None,
+) -> tuple[Placement, int]:
+    """Validate what `caller` was given, and choose what was not given: which points are fitted, and the seed of those
+    that are not."""
     check_problem(caller, problem)
     seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
     if isinstance(features, int | np.integer):
@@ -146,12 +210,13 @@ def discretise(
     interior, boundary = default_counts(problem, features.size)
     interior = interior if points is None else points
     boundary = boundary if boundary_points is None else boundary_points
-    blocks = collocate(problem, interior, boundary, features=features, sampling=sampling, key=seeds[1])
-    rows = sum(block.equations for block in blocks)
+    return placement.fitted(problem, features, (interior, boundary), sampling, seeds[1], shares), seeds[2]
+
+
+def check_rows(rows: int, features: Features) -> None:
+    """Refuse fewer rows than features."""
     if rows < features.size:
         raise SolveError(
             f"Fewer rows than features: {rows} points for {features.size} features. Use more points (points=, "
             "boundary_points=) or fewer features."
         )
-    known = Memory() if memory is None else memory
-    return Discretisation(problem, features, blocks, boundary_points=boundary, seed=seeds[2], memory=known)

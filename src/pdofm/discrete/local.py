@@ -129,15 +129,20 @@ class LocalProblem(Weighted):
 
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
         """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
-        sizes = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams]
-        found = joints(terms)
-        sizes += [len(joint.here) * joint.term.target.shape[1] for joint in found]
         weights, means = self.weights(terms), [term for term in terms if term.is_average]
-        leaves = self._leaves([term for term in terms if not term.is_average], found, probe)
+        leaves, sizes = self.some([term for term in terms if not term.is_average], probe)
         if not means:
             return BlockQR(leaves, sizes, keep=keep)
         averages = self._averages(means, weights, probe)
         return BlockQR(averages.extended(leaves), [*sizes, *averages.links], keep=keep)
+
+    def some(
+        self, terms: Sequence[LocalTerm], probe: Coefficients | None, which: range | None = None
+    ) -> tuple[Iterator[Leaf], list[int]]:
+        """The leaves of some patches, by default of all, and how many numbers each of all links shares."""
+        sizes, across = [len(seam.points) * len(self.seam_rows(seam)) for seam in self.seams], joints(terms)
+        sizes += [len(joint.here) * joint.term.target.shape[1] for joint in across]
+        return self._leaves(terms, across, probe, range(len(self.patches)) if which is None else which), sizes
 
     def _averages(
         self, terms: Sequence[LocalTerm], weights: Float[np.ndarray, "P C"], probe: Coefficients | None
@@ -160,7 +165,7 @@ class LocalProblem(Weighted):
         return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
     def _leaves(
-        self, terms: Sequence[LocalTerm], across: Sequence[Joint], probe: Coefficients | None
+        self, terms: Sequence[LocalTerm], across: Sequence[Joint], probe: Coefficients | None, which: range
     ) -> Iterator[Leaf]:
         weights, count = self.weights(terms), len(self.patches)
         joined = self._joined(across, weights)
@@ -171,7 +176,7 @@ class LocalProblem(Weighted):
         for number, seam in enumerate(self.seams):
             for side in {seam.first, seam.second}:
                 around[side].append(number)
-        for patch in range(count):
+        for patch in which:
             parts, rights = [], []
             for term, where, scale in zip(terms, at, row_weights, strict=True):
                 here = where[patch]

@@ -27,13 +27,13 @@ class Memory:
 
     def iterating(self) -> "Memory":
         """The same for an iteration in one space."""
-        return Memory(self.right_sides, {})
+        return Memory(self.right_sides, {}) if self.jets is None else self
 
     def linearised(self, symbol: Symbol, points: Points, normals: SpaceNormals) -> Linearisation | None:
         """The symbol of an affine left side at points."""
         if self.jets is None:
             return symbol.linearise(points, normals)
-        key = (symbol, points.tobytes())
+        key = (symbol, points.tobytes(), normals.tobytes())
         if key not in self.symbols:
             self.symbols[key] = symbol.linearise(points, normals)
         return self.symbols[key]

@@ -1,12 +1,13 @@
 """The scaled least-squares system, and the array that it is written into row by row."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Coefficients, Vector
+from pdofm._types import Coefficients, Matrix, Vector
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.leftsides import Gradients
 from pdofm.errors import ProblemError
@@ -14,6 +15,48 @@ from pdofm.numerics.lstsq import Folding
 
 LARGEST_MATRIX = 2**28
 """Bytes of the largest matrix that is kept in memory where the triangle will do."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of squares over the rows of each term, with the number of rows: what is known of many rows at once."""
+
+    squares: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(values: Vector, rows: Mapping[str, slice]) -> "Sums":
+        """The sums of values in rows."""
+        parts = {name: values[at] for name, at in rows.items()}
+        squares = {name: float(np.sum(part**2)) for name, part in parts.items()}
+        return Sums(squares, {name: len(part) for name, part in parts.items()})
+
+    def __add__(self, other: "Sums") -> "Sums":
+        names = dict.fromkeys([*self.counts, *other.counts])
+        return Sums(
+            {name: self.squares.get(name, 0.0) + other.squares.get(name, 0.0) for name in names},
+            {name: self.counts.get(name, 0) + other.counts.get(name, 0) for name in names},
+        )
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return sum(self.counts.values())
+
+    @property
+    def norm(self) -> float:
+        """The root of the sum of all squares."""
+        return float(np.sqrt(sum(self.squares.values())))
+
+    @property
+    def rms(self) -> dict[str, float]:
+        """The root mean square of each term."""
+        return {name: float(np.sqrt(self.squares[name] / count)) for name, count in self.counts.items()}
+
+    @property
+    def mean(self) -> float:
+        """The root mean square of all rows."""
+        return self.norm / float(np.sqrt(self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +84,11 @@ class System:
         """The scaled right-hand side of all rows: minus the residual."""
         return self.scales * (self.right - self.left)
 
+    @property
+    def norm(self) -> float:
+        """The norm of the scaled residual."""
+        return float(np.linalg.norm(self.b))
+
     def moved(self, coefficients: Coefficients) -> "System":
         """The system of a linear problem at other coefficients, this one being at zero."""
         return replace(self, left=self.left + (self.A @ coefficients.reshape(-1)) / self.scales)
@@ -51,15 +99,26 @@ class System:
         return self.b if self.folded is None else self.folded
 
 
-class Rows:
-    """The rows of some blocks, stacked, filled in as they are computed."""
+@runtime_checkable
+class Sink(Protocol):
+    """Takes rows as they are computed, in place of a matrix that has all of them."""
 
-    def __init__(self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool):
+    def add(self, A: Matrix, b: Vector) -> None:
+        """Take rows of A with their right side."""
+
+
+class Rows:
+    """The rows of some blocks, stacked, filled in as they are computed; or, with a `sink`, passed on."""
+
+    def __init__(
+        self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool, sink: Sink | None = None
+    ):
         total = sum(block.equations * k for block, k in zip(blocks, counts, strict=True))
         worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
-        self.folding = Folding(columns) if fold and worthwhile else None
+        self.columns, self.folding = columns, Folding(columns) if fold and worthwhile else None
+        self.sink = sink if self.folding is None else self.folding
         # Fortran order, so that LAPACK factors it in place.
-        self.A = np.empty((total if self.folding is None else 0, columns), order="F")
+        self.A = np.empty((total if self.sink is None else 0, columns), order="F")
         self.left, self.right, self.scales = (np.empty(total) for _ in range(3))
         self.rows: dict[str, slice] = {}
         start = 0
@@ -80,12 +139,12 @@ class Rows:
         if check:
             _check_rows(block, here, norms.reshape(-1), self.left[at], self.right[at])
         with np.errstate(invalid="ignore"):  # what is not finite is reported by those who use it
-            if self.folding is None:
+            if self.sink is None:
                 gradients.write(self.A[at], scales)
             else:
-                rows = np.empty((n * k, self.folding.columns), order="F")
+                rows = np.empty((n * k, self.columns), order="F")
                 gradients.write(rows, scales)
-                self.folding.add(rows, self.scales[at] * (self.right[at] - self.left[at]))
+                self.sink.add(rows, self.scales[at] * (self.right[at] - self.left[at]))
 
     def system(self) -> System:
         """The assembled system."""

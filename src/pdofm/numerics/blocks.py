@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from pdofm._types import Vector
 from pdofm.errors import SolveError
-
-Matrix = Float[np.ndarray, "_ _"]
-"""A matrix of any shape: those of one function differ."""
+from pdofm.numerics.sized import Sized
+from pdofm.numerics.steps import LeafStep, Matrix, MergeStep
 
 DEPENDENT = 1e-14
 """A column whose part that is independent of those before is below this fraction of it counts as dependent: its unknown
@@ -32,12 +30,6 @@ is set to zero."""
 
 FREE, MOST_FREE = 1e-10, 8
 """A column below this fraction may belong to a function that no row sees; so many columns are followed."""
-
-BLOCK = 64
-"""Columns that LAPACK reflects at once."""
-
-COMPRESSED = 1.3
-"""Rows that remain of a merge are compressed to a triangle if they are so many times more than the columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,108 +43,17 @@ class Leaf:
     shifts: Matrix | None = None
 
 
-class _Reflections:
-    """The QR factorisation of a matrix."""
+@dataclass(frozen=True, eq=False)
+class Front(Sized):
+    """What is left of groups of unknowns that were eliminated: rows in the λ of some links, and their right side."""
 
-    def __init__(self, matrix: Matrix):
-        rows, columns = matrix.shape
-        self.size = min(rows, columns)
-        self._qr, self._tau = matrix, np.zeros(0)
-        if self.size > 0:
-            found = lapack.dgeqrf(np.asfortranarray(matrix), lwork=BLOCK * columns, overwrite_a=1)
-            self._qr, self._tau = found[:2]
-
-    @property
-    def triangle(self) -> Matrix:
-        return np.triu(self._qr[: self.size])
-
-    def apply(self, matrix: Matrix) -> Matrix:
-        """Qᵀ times a matrix."""
-        if matrix.shape[1] == 0 or self.size == 0:
-            return matrix
-        lwork = BLOCK * matrix.shape[1]
-        return lapack.dormqr("L", "T", self._qr, self._tau, np.asfortranarray(matrix), lwork, overwrite_c=1)[0]
-
-
-class _Stacked:
-    """The QR factorisation of a triangle above another matrix, which leaves the zeros of the triangle alone."""
-
-    def __init__(self, triangle: Matrix, below: Matrix):
-        block = max(1, min(BLOCK // 2, len(triangle)))
-        found = lapack.dtpqrt(0, block, np.asfortranarray(triangle), np.asfortranarray(below), overwrite_a=1)
-        self._triangle, self._below, self._block, _ = found
-
-    @property
-    def triangle(self) -> Matrix:
-        return np.triu(self._triangle)
-
-    def apply(self, top: Matrix, bottom: Matrix) -> tuple[Matrix, Matrix]:
-        """Qᵀ times a matrix, given as the part beside the triangle and the part below."""
-        if top.shape[1] == 0:
-            return top, bottom
-        top, bottom, _ = lapack.dtpmqrt(
-            0, self._below, self._block, np.asfortranarray(top), np.asfortranarray(bottom), trans="T"
-        )
-        return top, bottom
-
-
-class _LeafStep:
-    """The elimination of the unknowns of a leaf."""
-
-    def __init__(self, own: Matrix, links: Matrix):
-        self.columns, self._rows = own.shape[1], len(own)
-        self._first = _Reflections(self._extended(own))
-        self._second = _Stacked(self._first.triangle, links) if len(links) else None
-
-    def _extended(self, matrix: Matrix) -> Matrix:
-        """A copy, which LAPACK may overwrite, with rows of zeros if there are fewer rows than unknowns."""
-        found = np.zeros((max(self._rows, self.columns), matrix.shape[1]), order="F")
-        found[: len(matrix)] = matrix
-        return found
-
-    @property
-    def triangle(self) -> Matrix:
-        return self._first.triangle if self._second is None else self._second.triangle
-
-    def coupling(self, links: int) -> tuple[Matrix, Matrix]:
-        """The coupling of the eliminated unknowns to the links, and the rows that remain of these."""
-        nothing, minus = np.zeros((self.columns, links)), -np.eye(links)
-        return (nothing, minus) if self._second is None else self._second.apply(nothing, minus)
-
-    def apply(self, own: Matrix, links: int, shifts: Matrix | None = None) -> tuple[Matrix, Matrix]:
-        """What belongs to the eliminated unknowns, and to the rows that remain, of a right side."""
-        top = self._first.apply(self._extended(own))[: self.columns].copy(order="F")
-        bottom = np.zeros((links, own.shape[1])) if shifts is None else shifts
-        return (top, bottom) if self._second is None else self._second.apply(top, bottom)
-
-
-class _MergeStep:
-    """The elimination of the first columns of a front."""
-
-    def __init__(self, front: Matrix, columns: int):
-        self.columns = columns
-        self._first = _Reflections(front[:, :columns])
-        rest = self._first.apply(front[:, columns:])
-        # Copies: a view would keep all of it in memory.
-        self.top, rest = rest[:columns].copy(order="F"), rest[columns:].copy(order="F")
-        if rest.shape[1] == 0:
-            rest = rest[:0]  # the residual that nothing can remove
-        self._second = _Reflections(rest) if len(rest) > COMPRESSED * rest.shape[1] else None
-        self.rest = rest if self._second is None else self._second.triangle
-
-    @property
-    def triangle(self) -> Matrix:
-        return self._first.triangle
-
-    def apply(self, right: Matrix) -> tuple[Matrix, Matrix]:
-        """What belongs to the eliminated columns, and to the rows that remain, of a right side."""
-        found = self._first.apply(right)
-        top, rest = found[: self.columns], found[self.columns :]
-        return top, (rest if self._second is None else self._second.apply(rest))[: len(self.rest)]
+    links: tuple[int, ...]
+    rows: Matrix
+    right: Matrix
 
 
 @dataclass
-class _Node:
+class _Node(Sized):
     """A step of the elimination: unknowns `at` (a leaf, or links) depend on the links `kept`. `inputs` are the nodes
     whose remaining rows it takes, none for a leaf."""
 
@@ -164,7 +65,7 @@ class _Node:
     inputs: tuple[int, ...] = ()
 
 
-class BlockQR:
+class BlockQR(Sized):
     """A block least-squares problem, factored.
 
     Args:
@@ -172,6 +73,7 @@ class BlockQR:
             once. A link that only one leaf has is no restriction and is ignored.
         links: the number of λ of each link.
         keep: whether `solve` will be asked for other right sides: it takes about twice the memory.
+        fronts: what is left of groups that were eliminated elsewhere.
 
     Attributes:
         solution: the unknowns of each leaf for the right sides that came with them.
@@ -181,7 +83,9 @@ class BlockQR:
         largest_front: columns of the largest matrix that was factored.
     """
 
-    def __init__(self, leaves: Iterable[Leaf], links: Sequence[int], *, keep: bool = False):
+    def __init__(
+        self, leaves: Iterable[Leaf], links: Sequence[int], *, keep: bool = False, fronts: Sequence[Front] = ()
+    ):
         self._sizes, self._keep = list(links), keep
         self._nodes: list[_Node] = []
         self._remains: dict[int, tuple[tuple[int, ...], Matrix, Matrix]] = {}  # of fronts: links, rows, right sides
@@ -190,7 +94,12 @@ class BlockQR:
         for number, leaf in enumerate(leaves):
             self._add_leaf(number, leaf)
         self._leaves = len(self._nodes)
+        for front in fronts:
+            nothing = np.zeros((0, front.rows.shape[1])), np.zeros((0, front.right.shape[1]))
+            node = _Node(None, (), front.links, np.zeros((0, 0)), nothing[0])
+            self._note(node, nothing[1], front.links, front.rows, front.right)
         self._merge_all()
+        self.fronts = [Front(*each) for each in self._remains.values()]
         self._remains.clear()
         diagonals = [(np.abs(np.diagonal(n.triangle)), np.linalg.norm(n.triangle, axis=0)) for n in self._nodes]
         self._ratios = [diagonal / np.where(norms > 0, norms, 1.0) for diagonal, norms in diagonals]
@@ -206,8 +115,12 @@ class BlockQR:
         )
         for top, dependent in zip(self._tops, self._dependent, strict=True):
             top[dependent] = 0.0
+        self._finish()
+
+    def _finish(self) -> None:
+        """Compute the unknowns of the leaves."""
         self.solution = self._substituted(self._tops, self._dependent)
-        self._tops = []
+        self._tops, self.fronts = [], []
 
     @property
     def nbytes(self) -> int:
@@ -232,9 +145,9 @@ class BlockQR:
             remains[number] = rest
         return self._substituted(tops, self._dependent)
 
-    def free(self) -> tuple[list[Matrix], Vector]:
+    def free(self, links: dict[int, Matrix] | None = None) -> tuple[list[Matrix], Vector]:
         """Vectors that rows hardly see: the unknowns of each leaf, a column per vector, and the norms of the residuals
-        that these leave. None come from within leaves that have neighbours."""
+        that these leave. None come from within leaves that have neighbours. The values of links join `links`."""
         found = [
             (float(self._ratios[i][j]), i, int(j))
             for i, node in enumerate(self._nodes)
@@ -248,7 +161,7 @@ class BlockQR:
             tops[i][j, column] = 1.0
             fixed[i][j] = True
         residuals = np.array([abs(float(self._nodes[i].triangle[j, j])) for _, i, j in chosen])
-        return self._substituted(tops, fixed), residuals
+        return self._substituted(tops, fixed, links), residuals
 
     def _width(self, links: Iterable[int]) -> int:
         return sum(self._sizes[link] for link in links)
@@ -257,7 +170,7 @@ class BlockQR:
         kept = tuple(link for link, _ in leaf.links)
         columns = leaf.own.shape[1]
         links = np.concatenate([rows for _, rows in leaf.links]) if leaf.links else np.zeros((0, columns))
-        step = _LeafStep(leaf.own, links)
+        step = LeafStep(leaf.own, links)
         coupling, rest = step.coupling(len(links))
         top, right = step.apply(leaf.right, len(links), leaf.shifts)
         self._note(_Node(step, number, kept, step.triangle, coupling), top, kept, rest, right)
@@ -313,13 +226,16 @@ class BlockQR:
             front[row : row + len(rows), at] = rows
             row += len(rows)
         self.largest_front = max(self.largest_front, total)
-        step = _MergeStep(front, self._width(gone))
+        step = MergeStep(front, self._width(gone))
         top, right = step.apply(np.concatenate([right for _, _, right in parts]))
         self._note(_Node(step, gone, kept, step.triangle, step.top, (a, b)), top, kept, step.rest, right)
 
-    def _substituted(self, tops: Sequence[Matrix], fixed: Sequence[np.ndarray]) -> list[Matrix]:
-        """Back-substitution, the last step first. Unknowns that are `fixed` have the values on the right side."""
-        links: dict[int, Matrix] = {}
+    def _substituted(
+        self, tops: Sequence[Matrix], fixed: Sequence[np.ndarray], links: dict[int, Matrix] | None = None
+    ) -> list[Matrix]:
+        """Back-substitution, the last step first. Unknowns that are `fixed` have the values on the right side. The
+        values of all links join those in `links` that are known."""
+        links = {} if links is None else links
         found: list[Matrix] = [np.zeros((0, 0))] * self._leaves
         for node, top, given in zip(reversed(self._nodes), reversed(tops), reversed(fixed), strict=True):
             known = [links.get(link, np.zeros((self._sizes[link], top.shape[1]))) for link in node.kept]
@@ -331,7 +247,7 @@ class BlockQR:
             values = solve_triangular(triangle, right, check_finite=False) if len(triangle) else right
             if isinstance(node.at, int):
                 found[node.at] = values
-            else:
+            elif node.at:
                 ends = np.cumsum([self._sizes[link] for link in node.at])
                 links.update(zip(node.at, np.split(values, ends[:-1]), strict=True))
         return found

@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 from jax import Array
 
+from pdofm.calculus.parameters import Parameters
 from pdofm.calculus.terms import Average, Term
 from pdofm.domain import Domain, Part, Regions
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
+from pdofm.problem.unknown import Data, Number
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
     *("slabs", "animate", "plot_surface", "show"),
-    *("integral", "flux"),
+    *("integral", "flux", "numbers", "intervals", "covariance", "influence", "band", "noise"),
 }
 
 CLOSED = 1e-9
@@ -26,22 +28,55 @@ PROBES = 64
 """Points at which a part of the boundary is compared with the domain: enough to meet a part that lies elsewhere."""
 
 
-def check_unknowns(unknowns: Mapping[str, int]) -> None:
-    """Raise if a name cannot be an attribute of a solution, or if a size is not a positive integer."""
+def check_unknowns(unknowns: Mapping[str, Any], regions: Regions | None) -> None:
+    """Raise if a name cannot be an attribute of a solution, or if a size is neither a positive integer nor a number."""
     for name, size in unknowns.items():
         if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and name not in RESERVED):
             raise ProblemError(
                 f"{name!r} cannot name an unknown; expected a Python name that does not start with an underscore and "
                 f"is not one of {sorted(RESERVED)}. Choose another name."
             )
+        if isinstance(size, Number):
+            continue
         if not isinstance(size, int) or size < 1:
             raise ProblemError(
-                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1. "
-                "Write for instance unknowns={'v': 2, 'p': 1}."
+                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1, or Number(start) for "
+                "an unknown number. Write for instance unknowns={'v': 2, 'p': 1}."
             )
     if not unknowns:
         raise ProblemError(
             "unknowns is empty; expected names with sizes, as in {'v': 2, 'p': 1}. Leave it out for one scalar."
+        )
+    numbers = [name for name, size in unknowns.items() if isinstance(size, Number)]
+    if len(numbers) == len(unknowns):
+        raise ProblemError(
+            f"The unknowns {numbers} are all numbers; expected a function, too, as in {{'u': 1, 'k': Number(1.0)}}."
+        )
+    if numbers and regions is not None:
+        raise ProblemError(
+            f"Unknown numbers are not possible with several regions yet; the domain has {list(regions.names)}. Use one "
+            "domain."
+        )
+
+
+def check_parameters(stated: Sequence[BaseCondition], parameters: Parameters) -> None:
+    """Raise if there are data without anything to find from them, or more numbers than data."""
+    data = [condition for condition in stated if isinstance(condition, Data)]
+    if data and not parameters.names:
+        raise ProblemError(
+            f"Condition {data[0].name!r} has data, but nothing is unknown except the solution. Name unknown numbers, "
+            "unknowns={'u': 1, 'k': Number(1.0)}; or state exact values by Dirichlet(values, on=points)."
+        )
+    count, numbers = sum(each.measured.size for each in data), len(parameters.numbers)
+    if data and count < numbers:
+        raise ProblemError(
+            f"There are more unknown numbers than data: {numbers} numbers and {count} measured values. Measure at more "
+            "points, or give some of the numbers."
+        )
+    if len({each.noise is None for each in data}) > 1:
+        without = next(each.name for each in data if each.noise is None)
+        raise ProblemError(
+            f"Condition {without!r} has no noise, but other data have. Give noise= for all data, or for none."
         )
 
 

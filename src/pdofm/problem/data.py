@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import Points, SpaceNormals
-from pdofm.calculus.terms import Fields, Layout, LeftSide, joined
+from pdofm.calculus.terms import Fields, Layout, LeftSide, joined, known_fields
 from pdofm.numerics.batches import POINTS_PER_CALL, in_batches
 from pdofm.problem.conditions import call
 
@@ -22,9 +22,9 @@ class Exact:
 
     functions: Any
 
-    def fields(self) -> Any:
+    def fields(self, layout: Layout) -> Any:
         """The exact solution as the functions of a problem receive the unknowns."""
-        return self.functions if callable(self.functions) else Fields(dict(self.functions))
+        return self.functions if callable(self.functions) else known_fields(dict(self.functions), layout)
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class ExactPair:
     regions: tuple[str, str]
     sides: tuple[Exact, Exact]
 
-    def fields(self) -> Fields:
+    def fields(self, layout: Layout) -> Fields:
         """The exact solution as conditions on the interface receive the unknowns."""
-        return Fields({name: side.fields() for name, side in zip(self.regions, self.sides, strict=True)})
+        return Fields({name: side.fields(layout) for name, side in zip(self.regions, self.sides, strict=True)})
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Manufactured:
     numbers: ClassVar[None] = None
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
-        u = self.exact.fields()
+        u = self.exact.fields(layout)
         return self.lhs(u, u, args, normal)
 
 
@@ -66,7 +66,8 @@ class Given:
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
         if not callable(self.value):
             return jnp.array(self.value)
-        return layout.realified(joined(call(self.value, args, normal)))
+        # Behind the normal there may be parameters.
+        return layout.realified(joined(call(self.value, args, normal[: len(args[0])])))
 
 
 class Varying:

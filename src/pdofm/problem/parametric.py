@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from pdofm.calculus.terms import Difference, Layout, Term, joined
 from pdofm.problem.data import Given, Varying
-from pdofm.problem.example import like
+from pdofm.problem.example import form, like
 from pdofm.problem.problem import Problem
 
 Parameters = Float[np.ndarray, " parameters"]
@@ -37,7 +37,7 @@ class Parametric:
     shape: tuple[int, ...]
 
     def __post_init__(self):
-        _ = self.example.form  # known from here on, as it cannot be computed while something is traced
+        form(self.example)  # known from here on, as it cannot be computed while something is traced
 
     @property
     def size(self) -> int:

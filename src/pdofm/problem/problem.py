@@ -8,42 +8,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jax import Array
 from jaxtyping import Int
 
 from pdofm.calculus.jumps import Jump, hidden_jump
+from pdofm.calculus.parameters import Parameters, parametrised
 from pdofm.calculus.steep import Transition, transitions
 from pdofm.calculus.symbol import Symbol, symbol_of
-from pdofm.calculus.terms import Fields, Layout, Realified, Term, distinct, in_layout, joined
+from pdofm.calculus.terms import Layout, Realified, Term, distinct, in_layout, known_fields
 from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
-from pdofm.problem import checks, replacing
+from pdofm.problem import checks, example, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
 from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
-from pdofm.problem.example import example
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
+from pdofm.problem.operator import FrozenOperator, Operator
 from pdofm.problem.trial import Trial
+from pdofm.problem.unknown import Data, functions_of, parameters_of
 from pdofm.shown import Shown
-
-
-@dataclass(frozen=True)
-class Operator:
-    """The left side of the equation."""
-
-    function: Callable[..., Any]
-
-    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
-        return joined(self.function(u, *args))
-
-
-@dataclass(frozen=True)
-class _FrozenOperator:
-    """The left side of the equation in its frozen form, which also takes the last iterate w."""
-
-    function: Callable[..., Any]
-
-    def __call__(self, u: Any, w: Any, args: tuple[Array, ...], normal: Array) -> Array:
-        return joined(self.function(u, w, *args))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +42,7 @@ class Problem(Shown):
         conditions: at least one of `Dirichlet`, `Neumann`, `Robin`, `Periodic`, `Initial`, `Condition`; between regions
             that touch an `Interface`.
         unknowns: names and sizes in a system, such as ``{"v": 2, "p": 1}``: ``u.v(x)`` has shape (2,) and ``u.p(x)``
-            is a scalar. Omit it for one scalar unknown.
+            is a scalar. Omit it for one scalar unknown. A `Number` is an unknown number.
         exact: the exact solution if it is known: a function, or in a system a dictionary of functions. Sources and
             boundary data that are omitted are computed from it.
         frozen_operator: for `Picard`, the operator with the last iterate w as an argument,
@@ -74,16 +55,14 @@ class Problem(Shown):
     operator: Any
     source: Any = None
     conditions: Sequence[BaseCondition] | BaseCondition = ()
-    unknowns: Mapping[str, int] | None = None
+    unknowns: Mapping[str, Any] | None = None
     exact: Any = None
     frozen_operator: Callable[..., Any] | None = None
     name: str = "problem"
     dtype: Any = float
 
+    @example.unless_like_an_example
     def __post_init__(self):
-        if example.get() is not None:
-            self.__dict__.update(example.get().form)
-            return
         if not isinstance(self.domain, Domain):
             raise ProblemError(
                 f"domain must be a Domain such as Box([0, 0], [1, 1]); got {type(self.domain).__name__}."
@@ -95,23 +74,24 @@ class Problem(Shown):
                     f"operator must be a function such as lambda u, x: -laplacian(u)(x); got {type(operator).__name__}."
                 )
         if self.unknowns is not None:
-            checks.check_unknowns(self.unknowns)
+            checks.check_unknowns(self.unknowns, self.regions)
         checks.check_dtype(self.dtype, self.regions)
-        if not self.stated:
+        if all(isinstance(condition, Data) for condition in self.stated):
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
                 "conditions=[Dirichlet(0.0)]."
             )
         for condition in self.stated:
-            checks.check_condition(condition, self.unknowns or ())
+            checks.check_condition(condition, functions_of(self.unknowns) or ())
+        checks.check_parameters(self.stated, self.parameters)
         if self.exact is not None:
             for name in self.region_names:
                 exact = self._exact_in(name)
-                self._trial.check_exact(exact, Fields(exact) if isinstance(exact, Mapping) else exact)
+                self._trial.check_exact(exact, self._known(exact))
         for equation in self.equations:  # first: conditions ask for the order of the operator
             self._check(equation)
         conditions = self.terms[len(self.equations) :]
-        for term in conditions:
+        for term in (*conditions, *(term for _, term in self.measured)):
             self._check(term)
             checks.check_place(term, self.domain)
         if self.regions is not None:
@@ -148,7 +128,8 @@ class Problem(Shown):
     @cached_property
     def layout(self) -> Layout:
         """How the values of the unknowns and the coordinates of a point are stored."""
-        unknowns = None if self.unknowns is None else tuple((name, int(size)) for name, size in self.unknowns.items())
+        functions = functions_of(self.unknowns)
+        unknowns = None if functions is None else tuple((name, int(size)) for name, size in functions.items())
         return Layout(unknowns, isinstance(self.domain, SpaceTime), is_complex=np.dtype(self.dtype).kind == "c")
 
     @property
@@ -162,9 +143,36 @@ class Problem(Shown):
         """The equation and the conditions as terms of the least-squares problem, with distinct names."""
         terms, regions, context = list(self.equations), self.regions, self.context
         for condition in self.stated:
-            stated = [in_layout(term, self.layout) for term in condition.terms(context)]
+            if isinstance(condition, Data):
+                continue
+            stated = [self._placed(term) for term in condition.terms(context)]
             terms += stated if regions is None else [t for each in stated for t in split(each, condition, regions)]
         return tuple(distinct(terms))
+
+    @cached_property
+    def measured(self) -> tuple[tuple[Data, Term], ...]:
+        """The data from which unknown numbers are found, with their left sides."""
+        data = [condition for condition in self.stated if isinstance(condition, Data)]
+        terms = distinct([self._placed(term) for each in data for term in each.terms(self.context)])
+        return tuple(zip(data, terms, strict=True))
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """The unknown numbers, at their starts or where they were fixed."""
+        return parameters_of(self.unknowns)
+
+    def at(self, parameters: Parameters) -> "Problem":
+        """The problem with fixed parameters."""
+        fixed = copy.copy(self)
+        for name in ("terms", "equations", "measured"):
+            fixed.__dict__.pop(name, None)
+        fixed.__dict__["parameters"] = parameters
+        return fixed
+
+    def _placed(self, term: Term) -> Term:
+        """A term with a left side of real numbers that knows the parameters."""
+        term = in_layout(term, self.layout)
+        return parametrised(term, self.parameters, self.layout) if self.parameters.names else term
 
     @property
     def context(self) -> Context:
@@ -185,7 +193,7 @@ class Problem(Shown):
     @cached_property
     def equations(self) -> tuple[Term, ...]:
         """The equation, or those of the regions, as terms: the first ones of `terms`."""
-        return tuple(in_layout(self._equation(name), self.layout) for name in self.region_names)
+        return tuple(self._placed(self._equation(name)) for name in self.region_names)
 
     def _equation(self, region: str | None) -> Term:
         name = "equation" if region is None else f"equation {region}"
@@ -221,8 +229,8 @@ class Problem(Shown):
             raise ProblemError("Picard does not solve problems with several regions. Leave method= out.")
         # The source still comes from the original operator: the two agree only at w = u.
         equation, *conditions = self.terms
-        equation = dataclasses.replace(equation, lhs=_FrozenOperator(operator))
-        return (in_layout(equation, self.layout), *conditions)
+        equation = dataclasses.replace(equation, lhs=FrozenOperator(operator))
+        return (self._placed(equation), *conditions)
 
     @cached_property
     def exact_fields(self) -> Any:
@@ -231,8 +239,11 @@ class Problem(Shown):
         if self.exact is None:
             return None
         each = {name: self._exact_in(name) for name in self.region_names}
-        fields = {name: Fields(exact) if isinstance(exact, Mapping) else exact for name, exact in each.items()}
+        fields = {name: self._known(exact) for name, exact in each.items()}
         return fields if self.regions is not None else fields[None]
+
+    def _known(self, exact: Any) -> Any:
+        return known_fields(exact, self.layout) if isinstance(exact, Mapping) else exact
 
     def exact_values(self, points: np.ndarray, region: str | None = None) -> np.ndarray:
         """All components of the exact solution at points (n, d), shape (n, C), as a region sees it; by default the one
@@ -290,11 +301,6 @@ class Problem(Shown):
         column, numbers = self.domain.dim - 1 if axis is None else axis, self.layout.numbers
         # Of a complex unknown the real and the imaginary part count as one.
         return tuple(self._all_orders[:, column].reshape(-1, numbers).max(axis=0).tolist())
-
-    @property
-    def form(self) -> dict[str, Any]:
-        """What problems of the same form have in common: orders, and that no coefficient is steep, if none is."""
-        return {"_all_orders": self._all_orders} | ({} if self.transitions else {"transitions": ()})
 
     @cached_property
     def hidden_jump(self) -> Jump | None:

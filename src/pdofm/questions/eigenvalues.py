@@ -17,7 +17,8 @@ from pdofm.discrete.assemble import left_values
 from pdofm.discrete.collocate import Block
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
 from pdofm.numerics.sampling import generator
-from pdofm.problem.problem import Operator, Problem
+from pdofm.problem.operator import Operator
+from pdofm.problem.problem import Problem
 from pdofm.questions.checks import checked
 from pdofm.questions.compare import NEARLY_ZERO, differences, norm, normalised, values_at
 from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided

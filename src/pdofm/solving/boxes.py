@@ -18,9 +18,11 @@ from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.materials import AnyCover
+from pdofm.discrete.parts import eliminated
 from pdofm.discrete.skeleton import Placed
 from pdofm.features.boxes import BoxPolynomials
 from pdofm.numerics.blocks import BlockQR
+from pdofm.numerics.executor import Executor
 from pdofm.problem.problem import Problem
 from pdofm.solving.stats import Residual, Stats
 
@@ -113,22 +115,29 @@ def fit_boxes(
     seed: int,
     *,
     probe: Coefficients | None = None,
+    executor: Executor | None = None,
 ) -> BoxFit:
     """Solve in the patches of a cover; a nonlinear problem by Newton's iteration from `start` until it
     has converged to `rtol`, or for `most_steps`. A second column of the solution of the
-    last system belongs to the data of the function `probe`."""
+    last system belongs to the data of the function `probe`. With an `executor` its tasks eliminate the patches."""
     local = LocalProblem(problem, cover)
     places = local.places()
+
+    def eliminate(terms: Sequence[LocalTerm], at: Iterate | None) -> BlockQR:
+        if executor is None:
+            return local.system(terms, probe=probe)
+        return eliminated(executor, local, terms, at, probe)
+
     if is_linear(problem):
         terms = [local.linearised(*each, None) for each in places]
-        system = local.system(terms, probe=probe)
+        system = eliminate(terms, None)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
     inside = np.concatenate([placed.points for term, placed in places if term.on is None])
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
-        system = local.system(terms, probe=probe)
+        system = eliminate(terms, iterate)
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)

@@ -22,8 +22,9 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Coefficients, Points
+from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import evaluate_all
-from pdofm.discrete.system import System
+from pdofm.discrete.look import Look
 from pdofm.features import Features
 from pdofm.numerics.distance import distance, relative_sizes
 from pdofm.numerics.lstsq import EPSILON, Factorization
@@ -56,24 +57,28 @@ PERTURBATIONS = 4
 
 @dataclass(frozen=True)
 class Estimate:
-    """The estimated relative L2 error of an outcome, and the fraction of a random function that its system does not
-    see."""
+    """The estimated relative L2 error of an outcome, the fraction of a random function that its system does not see,
+    and what was seen at held-out points."""
 
     error: float
     undetermined: float
+    look: Look
 
 
-def estimate(features: Features, outcome: Outcome, held_out: System, points: Points) -> Estimate:
-    """How wrong an outcome is, from its system at held-out points, of which those inside the domain are `points`."""
+def estimate(discretisation: Discretisation, outcome: Outcome) -> Estimate:
+    """How wrong an outcome is, from what is seen at the held-out points."""
+    features, c = discretisation.features, outcome.coefficients
     functions = {fraction: _coarse(features, outcome, fraction) for fraction in (NEAR, *CALIBRATING, *SLOW)}
     free = _free_functions(features, outcome.factorization)
+    # From the solution to the calibrating ones, and to zero: what is left there is the (linearised) residual of zero.
+    steps = np.stack([*((functions[f] - c).reshape(-1) for f in CALIBRATING), -c.reshape(-1)], axis=1)
     # All functions in a single call: evaluating the features costs more than combining them.
-    found = evaluate_all(features, np.stack([outcome.coefficients, *functions.values(), *free]), points)
-    fine, coarse = found[0], found[1 : 1 + len(functions)]
+    look = discretisation.look(c, outcome.held_out, steps, np.stack([c, *functions.values(), *free]))
+    fine, coarse = look.values[0], look.values[1 : 1 + len(functions)]
     data = float(np.linalg.norm(outcome.projected))
-    undetermined = _free_fraction(found[1 + len(functions) :, :FREE_POINTS], (fine[:FREE_POINTS], data))
-    error = _error(outcome, held_out, fine, {f: (functions[f], v) for f, v in zip(functions, coarse, strict=True)})
-    return Estimate(max(error, undetermined if is_unique(undetermined) else 1.0), undetermined)
+    undetermined = _free_fraction(look.values[1 + len(functions) :, :FREE_POINTS], (fine[:FREE_POINTS], data))
+    error = _error(outcome, look, fine, dict(zip(functions, coarse, strict=True)))
+    return Estimate(max(error, undetermined if is_unique(undetermined) else 1.0), undetermined, look)
 
 
 def undetermined(features: Features, factored: Factorization, points: Points) -> float:
@@ -96,22 +101,20 @@ def _coarse(features: Features, outcome: Outcome, fraction: float) -> Coefficien
 
 def _error(
     outcome: Outcome,
-    held_out: System,
+    look: Look,
     fine_values: Float[np.ndarray, "n C"],
-    coarse: Mapping[float, tuple[Coefficients, Float[np.ndarray, "n C"]]],
+    coarse: Mapping[float, Float[np.ndarray, "n C"]],
 ) -> float:
-    """The estimated error, from coarse solutions: the coefficients and values of each."""
-    c = outcome.coefficients
-    fine, distances, calibrated = float(np.linalg.norm(held_out.b)), {}, []
-    for fraction, (coefficients, values) in coarse.items():
-        distances[fraction] = distance(values, fine_values)
-        if fraction in CALIBRATING:
-            residual = float(np.linalg.norm(held_out.b - held_out.A @ (coefficients - c).reshape(-1)))
-            calibrated.append(distances[fraction] * fine / residual if residual > 0 else 0.0)
+    """The estimated error, from the values of coarse solutions."""
+    distances = {fraction: distance(values, fine_values) for fraction, values in coarse.items()}
+    fine, (*residuals, data) = look.scaled.norm, np.sqrt(look.steps).tolist()
+    calibrated = [
+        distances[fraction] * fine / residual if residual > 0 else 0.0
+        for fraction, residual in zip(CALIBRATING, residuals, strict=True)
+    ]
     if not fine_values.any() and fine > 0:
         return 1.0  # zero, although the data are not
     numbers = [outcome.iteration_error, distances[NEAR], *calibrated, _slow_error(distances)]
-    data = float(np.linalg.norm(held_out.b + held_out.A @ c.reshape(-1)))  # the (linearised) residual of zero
     if fine > MISSED * data:  # coarser solutions agree with this one only in that they miss the data, too
         numbers.append(min(fine / data, 1.0) if data > 0 else 1.0)
     return float(np.max(numbers))

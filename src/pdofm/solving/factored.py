@@ -24,16 +24,17 @@ from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
 from pdofm.features import BoxPolynomials, Features
+from pdofm.numerics.executor import executor_of
 from pdofm.numerics.lstsq import Factorization, LeastSquares
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import nonlinear_names
 from pdofm.solving.clock import Clock
+from pdofm.solving.conclude import gathered
 from pdofm.solving.estimate import undetermined
-from pdofm.solving.fit import gathered
-from pdofm.solving.given import check_given_in_boxes
+from pdofm.solving.given import check_given_in_boxes, refuse_cluster
 from pdofm.solving.methods import Linear
-from pdofm.solving.sides import RightHandSides, Sides
+from pdofm.solving.sides import RightHandSides, Sides, own_blocks
 from pdofm.solving.solution import Solutions
 from pdofm.solving.verdict import ACCEPTABLE, Evidence, Verdict, is_accurate, judge, remedy_for
 
@@ -92,9 +93,7 @@ class Solver:
 
     @cached_property
     def _own(self) -> dict[str, Block]:
-        """The blocks that have data of the user's: not those that the features add."""
-        names = {term.name for term in self.problem.terms}
-        return {block.term.name: block for block in self.discretisation.blocks if block.term.name in names}
+        return own_blocks(self.problem, self.discretisation.blocks)
 
     @property
     def points(self) -> dict[str, Points]:
@@ -149,6 +148,21 @@ class Solver:
 
         Arrays are much faster than functions. Warns if there are right-hand sides that the features cannot represent.
         """
+        coefficients, residuals, is_held_out = self._answers(sources, boundary)
+        shaped = coefficients.reshape(self.stats.features, self.stats.components, -1)
+        if isinstance(self.discretisation, Discretisation) and not self.discretisation.is_affine:
+            largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
+            check_linear(self.discretisation, largest)
+        converged = is_accurate(residuals) & self.verdict.converged
+        many = Solutions(self.problem, self.features, shaped, residuals, is_held_out, converged)
+        if self.verdict.converged:  # else `factor` has said so
+            _warn(many, self._remedy)
+        return many
+
+    def _answers(
+        self, sources: Any, boundary: Any
+    ) -> tuple[Float[np.ndarray, "size sides"], Float[np.ndarray, " sides"], bool]:
+        """The coefficients for right-hand sides, their relative residuals, and whether these are held out."""
         data = RightHandSides(self.problem, self._own, sources, boundary)
         k, is_held_out = data.count, not data.is_tabulated
         size = self.stats.features * self.stats.components
@@ -169,15 +183,7 @@ class Solver:
                 residuals[which] = _relative(b, self.system.A @ c)
             else:
                 residuals[which] = self._residuals(b, c, projected)
-        shaped = coefficients.reshape(self.stats.features, self.stats.components, k)
-        if isinstance(self.discretisation, Discretisation) and not self.discretisation.is_affine:
-            largest = shaped[:, :, np.argmax(np.linalg.norm(coefficients, axis=0))]
-            _check_linear(self.discretisation, largest)
-        converged = is_accurate(residuals) & self.verdict.converged
-        many = Solutions(self.problem, self.features, shaped, residuals, is_held_out, converged)
-        if self.verdict.converged:  # else `factor` has said so
-            _warn(many, self._remedy)
-        return many
+        return coefficients, residuals, is_held_out
 
     def __repr__(self) -> str:
         stats = self.stats
@@ -198,13 +204,15 @@ def factor(
     method: Linear | None = None,
     key: Key = 0,
     lstsq: LeastSquares | None = None,
+    cluster: Any = None,
 ) -> Solver:
     """Assemble and factor a linear problem once; ``factor(problem, features).solve(sources)`` then solves it for many
     sources.
 
     The features need not be made for this domain: a box that contains it is enough, so that features trained on a
     square serve every domain inside. The arguments are those of `solve`; `method` is `Linear` with a least-squares
-    solver, as in ``Linear(lstsq=SVD())``.
+    solver, as in ``Linear(lstsq=SVD())``. With a `dask.distributed.Client` as `cluster` its workers make the rows, and
+    keep what new right-hand sides need.
     """
     if lstsq is not None and method is not None:
         raise SolveError("factor() got both method= and lstsq=, its old form. Give method=Linear(lstsq=…) only.")
@@ -217,8 +225,16 @@ def factor(
     if method is not None and not isinstance(method, Linear):
         raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
     if isinstance(features, BoxPolynomials):
+        refuse_cluster(cluster)
         check_given_in_boxes("factor", points, boundary_points, sampling, method)
         solver = _factor_in_boxes(problem, features, key)
+        _warn_of_freedom(problem, solver.verdict)
+        return solver
+    if cluster is not None:
+        from pdofm.solving.shared import solver_of
+
+        stated = (problem, features, points, boundary_points, sampling, key)
+        solver = solver_of(stated, Linear() if method is None else method, executor_of(cluster))
         _warn_of_freedom(problem, solver.verdict)
         return solver
     clock = Clock()
@@ -227,11 +243,11 @@ def factor(
         discretisation = discretise("factor", problem, features, points, boundary_points, sampling, key)
     with clock("assemble"):
         system = discretisation.system(discretisation.zero(), check=True, fold=False)
-        _check_linear(discretisation)
+        check_linear(discretisation)
     with clock("factor"):
         factorization = (Linear() if method is None else method).lstsq.factor(system.A)
     free = undetermined(discretisation.features, factorization, discretisation.blocks[0].points)
-    stats = _stats(discretisation, system, factorization, clock, free)
+    stats = stats_of(discretisation, system, factorization, clock, free)
     verdict = judge(gathered(discretisation, free))
     _warn_of_freedom(problem, verdict)
     return Solver(discretisation, system, factorization, stats, verdict)
@@ -257,18 +273,19 @@ def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> So
         qr = local.system(terms, keep=True, probe=probe)
         factorization = BoxFactorization(local, terms, system, qr)
     free = undetermined_in_boxes(local, qr, probe, terms[0].placed)
-    stats = _stats(discretisation, system, factorization, clock, free)
+    stats = stats_of(discretisation, system, factorization, clock, free)
     verdict = judge(Evidence(undetermined=free, features=stats.features))
     return Solver(discretisation, system, factorization, stats, verdict)
 
 
-def _stats(
+def stats_of(
     discretisation: Discretisation | BoxDiscretisation,
     system: System | BoxSystem,
     factorization: Factorization | BoxFactorization,
     clock: Clock,
     free: float,
 ) -> FactorStats:
+    """What was factored, in numbers."""
     return FactorStats(
         rows=len(system.scales),
         features=discretisation.features.size,
@@ -286,7 +303,8 @@ def _warn_of_freedom(problem: Problem, verdict: Verdict) -> None:
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
-def _check_linear(discretisation: Discretisation, step: Coefficients | None = None) -> None:
+def check_linear(discretisation: Discretisation, step: Coefficients | None = None) -> None:
+    """Refuse a problem that is not linear in the unknown."""
     nonlinear = discretisation.nonlinear_terms(step)
     if nonlinear:
         raise _nonlinear(discretisation.problem, nonlinear)

@@ -19,9 +19,13 @@ from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features
 from pdofm.features import io as features_io
 from pdofm.problem.problem import Problem
+from pdofm.solving.inferred import Inferred
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Attempt, Residual, Stats
 from pdofm.solving.verdict import Evidence, Status, Verdict
+
+INFERRED = ("covariance", "influence")
+"""The arrays of a solution with unknown numbers."""
 
 FORMAT = "pdofm-solution-1"
 """The format of a solution, by which `load` recognises it; a change that older versions cannot read increases the
@@ -96,12 +100,18 @@ def content(solution: Solution) -> bytes:
     """A solution as the content of a file."""
     coefficients = np.asarray(solution.coefficients)
     arrays: dict[str, np.ndarray] = {"coefficients": np.ascontiguousarray(coefficients)}
+    numbers = {}
+    if isinstance(solution, Inferred):
+        numbers = {name: [value, *solution.intervals[name]] for name, value in solution.numbers.items()}
+        arrays |= {name: np.ascontiguousarray(getattr(solution, name)) for name in INFERRED}
     tree = features_io.encode(solution.features, "features.", arrays)
     layout = solution.problem.layout
     about = {
         "name": solution.problem.name,
         "unknowns": None if layout.unknowns is None else [list(each) for each in layout.unknowns],
         "is_complex": layout.is_complex,
+        "numbers": numbers,
+        "noise": getattr(solution, "noise", None) if numbers else None,
         "domain": describe(solution.problem.domain),
         "column_major": bool(coefficients.flags.f_contiguous and not coefficients.flags.c_contiguous),
         "error_estimate": solution.error_estimate,
@@ -127,6 +137,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
     try:
         about = json.loads(header["solution"])
         coefficients = arrays.pop("coefficients")
+        inferred = _inferred(about, arrays)
         features = features_io.decode(json.loads(header["features"]), arrays)
         domain = restored(about["domain"])
         unknowns = None if about["unknowns"] is None else {str(name): int(size) for name, size in about["unknowns"]}
@@ -139,7 +150,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             raise ValueError(f"coefficients of type {coefficients.dtype}")
         features_io.check_shapes(features)
         ordered = np.asfortranarray(coefficients) if about["column_major"] else coefficients
-        return Solution(
+        return (Inferred if inferred else Solution)(
             problem,
             features,
             ordered,
@@ -148,6 +159,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             _stats(about["stats"]),
             str(about["space"]),
             tuple(Attempt(**attempt) for attempt in about["attempts"]),
+            **inferred,
         )
     except features_io.MALFORMED as error:
         raise FeaturesError(f"{what} does not describe a solution of this package: {error!r}.") from error
@@ -156,6 +168,17 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
 def without_equation(domain: Domain, unknowns: dict[str, int] | None, name: str, is_complex: bool) -> Problem:
     """A problem of which only domain, unknowns and name are known."""
     return _Kept(domain, _no_equation, unknowns=unknowns, name=name, dtype=complex if is_complex else float)
+
+
+def _inferred(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What a solution with unknown numbers has besides; nothing for others, and in files of the first versions."""
+    numbers = about.get("numbers")
+    if not numbers:
+        return {}
+    values = {str(name): float(value) for name, (value, _, _) in numbers.items()}
+    intervals = {str(name): (float(low), float(high)) for name, (_, low, high) in numbers.items()}
+    noise = None if about["noise"] is None else float(about["noise"])
+    return {"numbers": values, "intervals": intervals, "noise": noise} | {name: arrays.pop(name) for name in INFERRED}
 
 
 class _Kept(Problem):

@@ -1,12 +1,16 @@
 """One solve in given boxes: block QR instead of dense least squares, with an estimate from lower degrees."""
 
+from typing import Any
+
 import numpy as np
 
 from pdofm._types import Key
+from pdofm.calculus.terms import Average
 from pdofm.discrete.boxed import cover_of, random_polynomial, undetermined
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
 from pdofm.features import BoxPolynomials
+from pdofm.numerics.executor import executor_of
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes, nonlinear_names
@@ -42,8 +46,17 @@ def check_given_in_boxes(
         )
 
 
+def refuse_cluster(cluster: Any) -> None:
+    """Refuse to keep a factorization in boxes elsewhere."""
+    if cluster is not None:
+        raise SolveError(
+            "factor() keeps polynomials in boxes in one process. Leave cluster= out, give other features, or use "
+            "solve(…, cluster=) for each problem."
+        )
+
+
 def fit_given(
-    problem: Problem, features: BoxPolynomials, method: Method | None, tol: float | None, key: Key
+    problem: Problem, features: BoxPolynomials, method: Method | None, tol: float | None, key: Key, cluster: Any = None
 ) -> Solution:
     """Solve a problem in given boxes."""
     check_problem("solve", problem)
@@ -55,6 +68,12 @@ def fit_given(
             f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {problem.name!r} is not "
             "linear in the unknown. Use method=Newton()."
         )
+    if cluster is not None and any(isinstance(term.on, Average) for term in problem.terms):
+        raise SolveError(
+            f"{problem.name!r} has a condition on a mean, which joins all boxes: these are eliminated in one process. "
+            "Leave cluster= out, or give other features."
+        )
+    executor = None if cluster is None else executor_of(cluster)
     clock, seed = Clock(), int(generator(key).integers(2**31))
     steps = {"rtol": newton.tol, "most_steps": newton.max_steps}
     with clock("points"):
@@ -62,9 +81,11 @@ def fit_given(
         probe = random_polynomial(problem, cover)
         start = _start(newton, cover.features, problem.layout.components)
     with clock("coarse"):
-        coarse = fit_boxes(problem, cover_of(problem.domain, features, FEWER), start, seed=seed, **steps)
+        coarse = fit_boxes(
+            problem, cover_of(problem.domain, features, FEWER), start, seed=seed, executor=executor, **steps
+        )
     with clock("solve"):
-        fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, **steps)
+        fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, executor=executor, **steps)
     with clock("estimate"):
         free = undetermined(fine.local, fine.system, probe, fine.fresh)
         error = max(_estimate(coarse, fine), free if free <= NOT_UNIQUE else 1.0)

@@ -14,11 +14,11 @@ from jaxtyping import Float
 
 from pdofm._types import Coefficients, Points
 from pdofm.deprecation import renamed
-from pdofm.discrete.assemble import left_values, residuals
-from pdofm.discrete.collocate import Block, thinned, with_equation
+from pdofm.discrete.assemble import left_values
+from pdofm.discrete.collocate import thinned
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import feature_values
-from pdofm.discrete.system import System
+from pdofm.discrete.system import Sums, System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
@@ -33,7 +33,7 @@ class Outcome:
     Attributes:
         factorization: that of the last matrix.
         projected: the projected right-hand side.
-        residual: left minus right side at the fitted points; `rows` tells which entries belong to which term.
+        residuals: left minus right side at the fitted points.
         verdict: how the iteration ended; None if there was none.
         held_out: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
             the factorization.
@@ -43,8 +43,7 @@ class Outcome:
     coefficients: Coefficients
     factorization: Factorization
     projected: np.ndarray
-    residual: np.ndarray
-    rows: dict[str, slice]
+    residuals: Sums
     verdict: Verdict | None = None
     steps: list[dict[str, float]] = field(default_factory=list)
     held_out: System | None = None
@@ -94,10 +93,20 @@ class Linear(Method):
         factorization = self.lstsq.factor(system.A)
         projected = factorization.project(system.target)
         c = factorization.finish(projected).reshape(discretisation.zero().shape)
-        residual = residuals(discretisation.problem.layout, discretisation.features, discretisation.blocks, system, c)
+        found = discretisation.residuals(system, c)
         _refuse(discretisation, discretisation.nonlinear_terms(c))
         held_out = None if system.held_out is None else system.held_out.moved(c)
-        return Outcome(c, factorization, projected, residual, system.rows, held_out=held_out, scales=system.scales)
+        return Outcome(c, factorization, projected, found, held_out=held_out, scales=system.scales)
+
+
+def run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
+    """Run a method; without one, try a linear solve, and Newton's method if the problem turns out nonlinear."""
+    try:
+        return (method or Linear()).run(discretisation, system)
+    except NonlinearError:
+        if method is not None:
+            raise
+        return Newton().run(discretisation, system)
 
 
 def _refuse(discretisation: Discretisation, nonlinear: Sequence[str]) -> None:
@@ -137,7 +146,7 @@ class Newton(Method):
         discretisation = discretisation.iterating()
 
         def advance(step: _Step, system: System) -> _Next | None:
-            merit, length = np.linalg.norm(system.b), 1.0
+            merit, length = system.norm, 1.0
             while length > 1e-3:
                 is_full = length == 1.0
                 keeps = is_full and self._keeps(step, system)
@@ -145,7 +154,7 @@ class Newton(Method):
                 moved = discretisation.moved(system, new) if keeps else discretisation.system(new)
                 # A step is judged with the row scales that it was computed with, and by what it could gain: little,
                 # where most of the residual cannot be removed.
-                residual = np.linalg.norm(system.scales * (moved.right - moved.left))
+                residual = discretisation.merit(system, moved)
                 if residual**2 <= merit**2 - 1e-4 * length * step.gain:
                     return new, moved, keeps
                 if is_full and residual <= 2 * merit and step.change <= self.stall:
@@ -186,17 +195,16 @@ class Picard(Method):
     initial: Any = None
 
     def system(self, discretisation: Discretisation) -> System:
-        blocks = self._blocks(discretisation)
-        _check_frozen(discretisation, blocks)
-        return discretisation.system(self.start(discretisation), blocks, check=True)
+        frozen = self._frozen(discretisation)
+        _check_frozen(discretisation, frozen)
+        return frozen.system(self.start(discretisation), check=True)
 
-    def _blocks(self, discretisation: Discretisation) -> list[Block]:
-        """The terms with the frozen operator in place of the equation's."""
-        return with_equation(discretisation.blocks, discretisation.problem.frozen_terms(self.operator))
+    def _frozen(self, discretisation: Discretisation) -> Discretisation:
+        """The frozen operator in place of the equation's."""
+        return discretisation.with_equation(discretisation.problem.frozen_terms(self.operator))
 
     def run(self, discretisation: Discretisation, system: System) -> Outcome:
-        discretisation = discretisation.iterating()
-        blocks, c = self._blocks(discretisation), self.start(discretisation)
+        frozen, c = self._frozen(discretisation.iterating()), self.start(discretisation)
         targets: list[Coefficients] = []
         changes: list[np.ndarray] = []
 
@@ -211,9 +219,9 @@ class Picard(Method):
                 differences = np.stack([changes[-1] - change for change in changes[:-1]], axis=1)
                 weights = np.linalg.lstsq(differences, changes[-1], rcond=1e-10)[0]
                 new = new - sum(w * (step.target - old) for w, old in zip(weights, targets[:-1], strict=True))
-            return new, discretisation.system(new, blocks), False
+            return new, frozen.system(new), False
 
-        return _iterate(self, discretisation, c, system, advance)
+        return _iterate(self, frozen, c, system, advance)
 
     def start(self, discretisation: Discretisation) -> Coefficients:
         return _start(self.initial, discretisation)
@@ -244,14 +252,14 @@ def _start(initial: Any, discretisation: Discretisation) -> Coefficients:
     return start
 
 
-def _check_frozen(discretisation: Discretisation, blocks: Sequence[Block]) -> None:
+def _check_frozen(discretisation: Discretisation, frozen: Discretisation) -> None:
     """The frozen operator must be the operator where both of its arguments agree."""
     c = np.random.default_rng(0).standard_normal(discretisation.zero().shape) / np.sqrt(discretisation.features.size)
-    own, frozen = (
-        left_values(discretisation.problem.layout, discretisation.features, thinned(which[0], 16), c)
-        for which in (discretisation.blocks, blocks)
+    own, other = (
+        left_values(discretisation.problem.layout, discretisation.features, thinned(which.blocks[0], 16), c)
+        for which in (discretisation, frozen)
     )
-    if own.shape != frozen.shape or not np.max(np.abs(own - frozen)) <= 1e-8 * np.max(np.abs(own)):
+    if own.shape != other.shape or not np.max(np.abs(own - other)) <= 1e-8 * np.max(np.abs(own)):
         raise SolveError(
             "The frozen operator of Picard differs from the operator of the problem where both of its arguments are "
             "the same function. "
@@ -294,7 +302,7 @@ def _iterate(
     steps: list[dict[str, float]] = []
     values, kept, factored = discretisation.values(c), None, 0
     while True:
-        merit = float(np.linalg.norm(system.b))
+        merit = system.norm
         if kept is None:
             factorization, factored = method.lstsq.factor(system.A, overwrite=True), factored + 1
         else:
@@ -319,13 +327,13 @@ def _iterate(
         kept = factorization if keeps else None
         values = step.target_values if c is target else discretisation.values(c)
         change = _relative_change(step.start_values, values)
-        steps.append({"residual": float(np.linalg.norm(system.b)), "change": change})
+        steps.append({"residual": system.norm, "change": change})
         is_last = factored >= method.max_steps and kept is None
         verdict = judge_iteration(steps, merit, method.tol, method.stall, method.max_steps if is_last else None)
         if verdict is not None:
             break
-    residual = system.left - system.right
-    return Outcome(c, factorization, projected, residual, system.rows, verdict, steps, system.held_out)
+    found = discretisation.residuals(system)
+    return Outcome(c, factorization, projected, found, verdict, steps, system.held_out)
 
 
 def _relative_change(old: np.ndarray, new: np.ndarray) -> float:

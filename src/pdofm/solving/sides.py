@@ -70,6 +70,12 @@ class RightHandSides:
         return b
 
 
+def own_blocks(problem: Problem, blocks: Sequence[Block]) -> dict[str, Block]:
+    """The blocks that have data of the user's, by name: not those that the features add."""
+    names = {term.name for term in problem.terms}
+    return {block.term.name: block for block in blocks if block.term.name in names}
+
+
 def _by_name(problem: Problem, own: Mapping[str, Block], boundary: Any) -> dict[str, Any]:
     """The data of conditions by name; with a single condition the name may be left out."""
     conditions = [name for name in own if name != "equation"]

@@ -35,6 +35,9 @@ integral across a steep change of a coefficient, relative to the terms of the eq
 of the data lies between the collocation points."""
 
 
+UNLIKELY = 1e-6
+"""Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise."""
+
 START_NEARER = "start nearer to the solution (initial=), or in fewer features"
 """The remedy for an iteration that leads nowhere."""
 
@@ -53,6 +56,8 @@ class Status(StrEnum):
     VIOLATED = "a term is violated at held-out points"
     UNRESOLVED = "the equation is violated between the collocation points"
     UNCONFIRMED = "no second solution agrees"
+    FREE_NUMBERS = "the data do not determine the unknown numbers"
+    MISFIT = "the data contradict the model"
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Evidence:
         hidden: the largest residual of the equation on a dense set of points, relative to its largest right side, or
             its integral where coefficients change steeply, relative to the terms of the equation.
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
+        free: the combination of unknown numbers that the data do not determine; empty if they determine all.
+        misfit: how probable it is that data with their noise fit as badly as these.
         features, points, usual_points: how many features and collocation points inside the domain were used, and how
             many points are usual for as many features.
     """
@@ -79,6 +86,8 @@ class Evidence:
     undetermined: float = 0.0
     hidden: float | None = None
     disagreement: float | None = None
+    free: str = ""
+    misfit: float | None = None
     features: int = 0
     points: int = 0
     usual_points: int = 0
@@ -210,13 +219,37 @@ def _confirmed(evidence: Evidence) -> Failure | None:
     return Status.UNCONFIRMED, "no solution in another space agrees with it", "allow more features or more time"
 
 
+def _identified(evidence: Evidence) -> Failure | None:
+    """The data must determine the unknown numbers."""
+    if not evidence.free:
+        return None
+    if "," not in evidence.free:
+        message = f"the data do not determine {evidence.free}"
+    else:
+        message = f"the data do not see a change of several numbers together, relatively {evidence.free}"
+    return Status.FREE_NUMBERS, message, "measure something else, too, or give one of the numbers"
+
+
+def _fits(evidence: Evidence) -> Failure | None:
+    """The misfit of the data must be explained by their noise."""
+    if evidence.misfit is None or evidence.misfit > UNLIKELY:
+        return None
+    message = (
+        "the residual of the data is larger than their noise explains: with a correct model the probability of that "
+        f"is {evidence.misfit:.0e}"
+    )
+    return Status.MISFIT, message, "check noise= and the equation; outliers need robust='huber'"
+
+
 CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
     _finished,
     _unique,
+    _identified,
     _accurate,
     _satisfied,
     _resolved,
     _confirmed,
+    _fits,
 )
 """What an answer must pass to count as converged, in order. A check of something that was not measured passes."""
 

@@ -1,0 +1,137 @@
+"""Solving with many rows on a cluster of processes: time, memory, traffic, and whether the bits are the same.
+
+``python -m pdofm.bench.cluster --help`` runs parts of it with other sizes, and with workers that are killed at random
+moments.
+"""
+
+import argparse
+import hashlib
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+import pdofm as pf
+from pdofm.bench.growth import peak_memory
+from pdofm.bench.process import ask, failed, results
+from pdofm.bench.timing import Row
+
+ROWS, FEATURES, WORKERS = 4_000_000, 800, (1, 2, 4)
+
+LIMIT = 7200.0
+"""Seconds for all solves together."""
+
+LARGEST_PEAK = 2**10
+"""MiB that a worker should stay below."""
+
+SQUARE = pf.Box([-1, -1], [1, 1])
+
+
+def bench_cluster() -> list[Row]:
+    """The time with 2 and 4 workers compared with that with one, the memory of a worker, and what it sends."""
+    answer = ask("-m", "pdofm.bench.cluster", limit=LIMIT)
+    if answer.failure or not answer.lines:
+        return [failed("cluster", f"{ROWS} rows x {FEATURES}", answer.failure or "failed, no output")]
+    first, rows = answer.lines[0], []
+    for found in answer.lines:
+        what = f"{found['rows']} rows x {found['features']} in {found['shares']} shares, {found['workers']} workers"
+        same = "same bits" if found["hash"] == first["hash"] else "OTHER BITS"
+        rows += [
+            Row("cluster", f"{what}: time, {same}", "one worker", found["seconds"], first["seconds"], "s"),
+            Row("cluster", f"{what}: peak memory of a worker", "1 GiB", found["peak"], LARGEST_PEAK, "MiB"),
+            Row("cluster", f"{what}: sent by a worker", "2 triangles x log2(shares)", *sent(found), "MiB"),
+        ]
+    return rows
+
+
+def sent(found: dict[str, Any]) -> tuple[float, float]:
+    """MiB that the busiest worker sent, and two triangles times the depth of the tree."""
+    most = 2 * 8 * (found["features"] + 1) ** 2 * np.log2(max(found["shares"], 2))
+    return found["sent"] / 2**20, float(most) / 2**20
+
+
+def poisson() -> pf.Problem:
+    """-Δu = f on a square, u = sin(x + y) + cos(3 x - 2 y)."""
+
+    def exact(x: Array) -> Array:
+        return jnp.sin(x[0] + x[1]) + jnp.cos(3 * x[0] - 2 * x[1])
+
+    return pf.Problem(SQUARE, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=exact)
+
+
+def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -> Iterator[dict[str, Any]]:
+    """Solve on a new cluster, `repeats` times after a small solve that compiles; with `kill` a random worker is killed
+    at a random moment of each."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    problem, space = poisson(), pf.Chebyshev(SQUARE, features)
+    options: dict[str, Any] = {"points": rows - rows // 64, "boundary_points": rows // 64}
+    seconds = 1.0
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "10m"}),  # busy machines start workers slowly
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        pf.solve(problem, space, points=4 * features, cluster=pf.cluster.Dask(client, shares=2 * workers))
+        for number in range(repeats):
+            executor = pf.cluster.Dask(client)
+            before = dict(client.run(_sent))
+            killer = threading.Timer(random.random() * seconds, _kill, [client]) if kill and number > 0 else None
+            start = time.perf_counter()
+            if killer is not None:
+                killer.start()
+            solution = pf.solve(problem, space, cluster=executor, **options)
+            took = time.perf_counter() - start
+            seconds = took if killer is None else seconds
+            if killer is not None:
+                killer.join()
+            after = client.run(_sent)
+            yield {
+                "workers": workers,
+                "rows": solution.stats.rows,
+                "features": space.size,
+                "shares": pf.cluster.shares_for(rows, space.size),
+                "seconds": took,
+                "killed": killer is not None,
+                "peak": max(client.run(peak_memory).values()),
+                "sent": max(after[each] - before.get(each, 0) for each in after),
+                "hash": hashlib.sha256(solution.coefficients.tobytes()).hexdigest()[:16],
+                "error": solution.errors().relative_l2,
+                "estimate": solution.error_estimate,
+            }
+
+
+def _sent(dask_worker: Any) -> int:
+    return int(dask_worker.transfer_outgoing_bytes_total)
+
+
+def _kill(client: Any) -> None:
+    """Kill the process of a random worker; its nanny starts another one."""
+    os.kill(random.choice(list(client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print a line of JSON for each solve."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--features", type=int, default=FEATURES)
+    parser.add_argument("--workers", type=int, nargs="+", default=list(WORKERS))
+    parser.add_argument("--repeats", type=int, default=1, help="solves on each cluster")
+    parser.add_argument("--kill", action="store_true", help="kill a random worker in each solve but the first")
+    given = parser.parse_args(arguments)
+    report = results()
+    for workers in given.workers:
+        for line in measured(workers, given.rows, given.features, given.repeats, given.kill):
+            report(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Rows of viscous flow."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+import pdofm as pf
+from pdofm.challenge.row import Answer, Published, Row, answered, largest_relative, of_the_zoo
+
+_GROUP = "flows"
+
+_SPECTRAL = "spectral values of Botella and Peyret, Computers & Fluids 27 (1998), tables 9 and 10"
+_CHANNEL = "spectral values of Nabh (1998) and of John and Matthies (2001), quoted by the FEATFLOW benchmark page"
+
+CENTRE_LINES = {"cavity-1000": (-0.3885698, 0.3769447, -0.5270771)}
+"""The smallest horizontal velocity on the vertical centre line, and the largest and the smallest vertical velocity on
+the horizontal one, by problem. Botella and Peyret move the lid to the left; here it moves to the right."""
+
+PRINTED = 1e-7 / 0.38
+"""The last digit that is printed of them, relatively."""
+
+FORCES = (5.57953523384, 0.010618948146, 0.11752016697)
+"""Drag and lift of the cylinder, and the difference of the pressures before and behind it."""
+
+DIGITS = 1e-9
+"""Their relative error: the lift is printed to eleven digits, the last ones of which differ between publications."""
+
+
+def _extremes(solution: pf.Solution) -> tuple[float, float, float]:
+    """What `CENTRE_LINES` has, from Chebyshev interpolants of the velocities on the lines."""
+    from numpy.polynomial import Chebyshev
+
+    def along(line: Callable[[np.ndarray], np.ndarray], component: int) -> np.ndarray:
+        found = Chebyshev.interpolate(lambda s: solution(line(s))[:, component], 200, domain=[0, 1])
+        places = found.deriv().roots()
+        inside = np.real(places[(np.abs(np.imag(places)) < 1e-8) & (np.real(places) > 0) & (np.real(places) < 1)])
+        return found(inside)
+
+    down = along(lambda s: np.stack([np.full_like(s, 0.5), s], axis=1), 0)
+    across = along(lambda s: np.stack([s, np.full_like(s, 0.5)], axis=1), 1)
+    return float(down.min()), float(across.max()), float(across.min())
+
+
+def _cavity(name: str, tol: float) -> Answer:
+    solution = pf.solve(pf.zoo.get(name), tol=tol, max_seconds=300)
+    return answered(solution, largest_relative(_extremes(solution), CENTRE_LINES[name]), PRINTED)
+
+
+def _cylinder(tol: float) -> Answer:
+    problem = pf.zoo.get("cylinder-flow")
+    solution = pf.solve(problem, tol=tol, max_seconds=300)
+    cylinder, scale = problem.domain.part("circle"), 2 / (0.2**2 * 0.1)
+    stress = pf.zoo.published.cylinder_stress
+    # The normal of the domain points into the cylinder.
+    drag, lift = (
+        -scale * float(solution.integral(of=lambda u, x, normal, i=i: stress(u, x, normal)[i], on=cylinder))
+        for i in range(2)
+    )
+    before, behind = solution([[0.15, 0.2], [0.25, 0.2]])[:, 2]
+    return answered(solution, largest_relative((drag, lift, before - behind), FORCES), DIGITS)
+
+
+ROWS: tuple[Row, ...] = (
+    of_the_zoo("kovasznay", _GROUP, 1e-12, quick=True),
+    of_the_zoo("cavity-regular", _GROUP, 1e-6, Published(4e-2, "PINN")),
+    Row(
+        "cavity-1000",
+        _GROUP,
+        pf.zoo.describe("cavity-1000"),
+        partial(_cavity, "cavity-1000"),
+        1e-6,
+        Published(1e-7 / 0.3885698, _SPECTRAL),
+        measure="largest relative error of three extreme velocities",
+    ),
+    Row(
+        "cylinder-flow",
+        _GROUP,
+        pf.zoo.describe("cylinder-flow"),
+        _cylinder,
+        1e-8,
+        Published(None, _CHANNEL),
+        measure="largest relative error of drag, lift and pressure difference",
+    ),
+)

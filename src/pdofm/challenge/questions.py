@@ -1,0 +1,88 @@
+"""Rows that ask for numbers: eigenvalues."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import pdofm as pf
+from pdofm.challenge.row import Answer, Published, Row, largest_relative
+
+_GROUP = "eigenvalues"
+
+LSHAPE = (9.6397238440219, 15.197251926455, 2 * np.pi**2, 29.5214811142, 31.9126359571)
+"""The first five eigenvalues of the L-shaped membrane, to the digits that Trefethen and Betcke (2006) print."""
+
+UNSTABLE = 0.23752649 + 0.00373967j
+"""The unstable eigenvalue of plane Poiseuille flow at Re = 10000, α = 1 (Orszag 1971)."""
+
+PRINTED = 1e-8
+"""The last digit that is printed of it."""
+
+
+def _membrane(tol: float) -> Answer:
+    domain = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
+    drum = pf.Problem(domain, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet(0.0)], name="lshape-membrane")
+    return _answer(pf.eigs(drum, 5, tol=tol), LSHAPE)
+
+
+def _orr_sommerfeld(tol: float) -> Answer:
+    reynolds = 10_000
+
+    def curl(u):
+        return lambda x: pf.partial(u, 0, 0)(x) - u(x)
+
+    def operator(u, x):
+        return (1 - x[0] ** 2) * curl(u)(x) + 2 * u(x) + 1j / reynolds * curl(curl(u))(x)
+
+    clamped = [pf.Dirichlet(0.0), pf.Neumann(0.0)]
+    channel = pf.Problem(pf.Interval(-1, 1), operator, conditions=clamped, dtype=complex, name="orr-sommerfeld")
+    near = UNSTABLE + 0.003
+    modes = pf.eigs(channel, 1, near=near, tol=tol, mass=lambda u, x: curl(u)(x))
+    return _answer(modes, (UNSTABLE,), reference=PRINTED / abs(UNSTABLE))
+
+
+def _oscillator(tol: float) -> Answer:
+    def operator(u, x):
+        return -pf.laplacian(u)(x) + x[0] ** 2 * u(x)
+
+    well = pf.Problem(pf.Interval(-9, 9), operator, conditions=[pf.Dirichlet(0.0)], name="oscillator")
+    return _answer(pf.eigs(well, 6, tol=tol), 2.0 * np.arange(6) + 1)
+
+
+def _answer(modes: pf.Modes, truth: ArrayLike, reference: float = 1e-12) -> Answer:
+    """The largest error of eigenvalues, in the order of their size."""
+    found = np.sort_complex(modes.values) if np.iscomplexobj(modes.values) else np.sort(modes.values)
+    first, estimate = modes[0], float(np.max(modes.error_estimates))
+    error = largest_relative(found, np.asarray(truth))
+    return Answer(error, estimate, modes.converged, first.space, first.stats.features, first, reference)
+
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "lshape-membrane",
+        _GROUP,
+        "The first five eigenvalues of -Δ on the L-shaped domain, u = 0 on its boundary.",
+        _membrane,
+        1e-9,
+        Published(1e-13, "method of particular solutions, Trefethen and Betcke (2006): the first to 14 digits"),
+        measure="largest relative error of five eigenvalues",
+    ),
+    Row(
+        "orr-sommerfeld",
+        _GROUP,
+        "The unstable eigenvalue of plane Poiseuille flow at Re = 10000, α = 1.",
+        _orr_sommerfeld,
+        1e-10,
+        Published(2e-8, "Orszag (1971), eight digits"),
+        measure="relative error of the eigenvalue",
+        quick=True,
+    ),
+    Row(
+        "oscillator",
+        _GROUP,
+        "The first six eigenvalues of -u'' + x² u on (-9, 9): odd numbers.",
+        _oscillator,
+        1e-12,
+        measure="largest relative error of six eigenvalues",
+        quick=True,
+    ),
+)

@@ -1,0 +1,62 @@
+"""From the outcome of a method to a solution: its error estimate, its statistics and the verdict on it."""
+
+from dataclasses import replace
+
+from pdofm.discrete.defaults import default_counts
+from pdofm.discrete.discretisation import Discretisation
+from pdofm.discrete.look import Look
+from pdofm.solving.clock import Clock
+from pdofm.solving.estimate import estimate
+from pdofm.solving.methods import Outcome
+from pdofm.solving.solution import Solution
+from pdofm.solving.stats import Residual, Stats
+from pdofm.solving.steep import missed_flux
+from pdofm.solving.verdict import Evidence, judge
+
+
+def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, tol: float | None) -> Solution:
+    """The solution of a discretisation with held-out points, from what a method found."""
+    problem, features = discretisation.problem, discretisation.features
+    with clock("estimate"):
+        found = estimate(discretisation, outcome)
+    stats = Stats(
+        rows=outcome.residuals.rows,
+        features=features.size,
+        components=problem.layout.components,
+        rank=outcome.factorization.rank,
+        condition=outcome.factorization.condition,
+        residuals=_residuals(outcome, found.look),
+        held_out_residual=found.look.scaled.mean,
+        seconds=clock.seconds,
+        steps=outcome.steps,
+        undetermined=found.undetermined,
+    )
+    evidence = replace(
+        gathered(discretisation, found.undetermined),
+        tol=tol,
+        iteration=outcome.verdict,
+        estimate=found.error,
+        violations=_violations(found.look),
+        hidden=missed_flux(problem, features, outcome.coefficients),
+    )
+    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+
+
+def _residuals(outcome: Outcome, look: Look) -> dict[str, Residual]:
+    """The residual of each term, at fitted and held-out points."""
+    fitted, others = outcome.residuals.rms, look.raw.rms
+    return {name: Residual(fitted[name], others[name]) for name in fitted}
+
+
+def _violations(look: Look) -> dict[str, float]:
+    """The scaled residual of each term at held-out points, as a fraction of all scaled data."""
+    data = look.data.mean
+    return {name: rms / data if data > 0 else 0.0 for name, rms in look.scaled.rms.items()}
+
+
+def gathered(discretisation: Discretisation, free: float) -> Evidence:
+    """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
+    is unique, from the fraction `free` of a random function that the problem does not see."""
+    usual, _ = default_counts(discretisation.problem, discretisation.features.size)
+    inside = discretisation.interior_points
+    return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)

@@ -1,0 +1,187 @@
+"""The statistics of fitted numbers: intervals, what the data leave free, and whether they fit at all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from pdofm.problem.unknown import Number
+
+LEVEL = 0.95
+"""The probability with which an interval contains the truth."""
+
+COLLINEAR = 1e-8
+"""Below this ratio of singular values, with columns of unit norm, the derivatives of the data with respect to the
+numbers are dependent up to the errors of the solution."""
+
+FREE = 10.0
+"""A combination of numbers whose standard deviation is this many times their size is not determined."""
+
+NOTABLE = 0.05
+"""Numbers with a smaller part in a combination are not named."""
+
+
+NEGLIGIBLE = 1e-6
+"""A number that changes the data by less than this, relatively, is measured against one that changes them by that."""
+
+
+class Numbers:
+    """Unknown numbers, and the coordinates in which they are searched for."""
+
+    def __init__(self, numbers: Mapping[str, Number]):
+        self.names, self._numbers = list(numbers), list(numbers.values())
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds of the coordinates."""
+        pairs = np.array([number.bounds for number in self._numbers])
+        return pairs[:, 0], pairs[:, 1]
+
+    def inward(self, vector: Float[np.ndarray, " p"]) -> np.ndarray:
+        """The coordinates of values."""
+        return np.array([number.inward(value) for number, value in zip(self._numbers, vector, strict=True)])
+
+    def inside(self, vector: Float[np.ndarray, " p"]) -> np.ndarray:
+        """The coordinates of values, moved off the bounds."""
+        lower, upper = self.bounds
+        room = np.where(np.isfinite(upper - lower), 1e-3 * (upper - lower), 1e-3 * (1 + np.abs(self.inward(vector))))
+        return np.clip(self.inward(vector), lower + room, upper - room)
+
+    def outward(self, coordinates: Float[np.ndarray, " p"]) -> np.ndarray:
+        """The values at coordinates."""
+        return np.array([number.outward(q) for number, q in zip(self._numbers, coordinates, strict=True)])
+
+    def slopes(self, vector: Float[np.ndarray, " p"]) -> np.ndarray:
+        """The derivatives of the values with respect to their coordinates."""
+        return np.array([number.slope(value) for number, value in zip(self._numbers, vector, strict=True)])
+
+    def shown(self, vector: Float[np.ndarray, " p"]) -> str:
+        return ", ".join(f"{name} = {value:g}" for name, value in zip(self.names, vector, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What is known about numbers that were fitted to data.
+
+    Attributes:
+        vector: the numbers.
+        sizes: what changes of the numbers are compared with.
+        intervals: for each of them an interval that contains it with 95 % probability.
+        covariance: of their coordinates.
+        noise: the standard deviation of the scaled residuals, from their size.
+        free: the combination of numbers that the data do not determine; empty if there is none.
+        misfit: how probable a misfit as large as this one is; None if the noise is not known.
+        pseudo_inverse: of the derivatives of the residuals with respect to the coordinates.
+    """
+
+    numbers: Numbers
+    vector: Float[np.ndarray, " p"]
+    sizes: Float[np.ndarray, " p"]
+    intervals: dict[str, tuple[float, float]]
+    covariance: Float[np.ndarray, "p p"]
+    noise: float
+    free: str
+    misfit: float | None
+    pseudo_inverse: Float[np.ndarray, "p r"]
+
+    @classmethod
+    def of(
+        cls,
+        numbers: Numbers,
+        vector: Float[np.ndarray, " p"],
+        residual: Float[np.ndarray, " r"],
+        jacobian: Float[np.ndarray, "r p"],
+        thresholds: Float[np.ndarray, " t"],
+        noise_is_unknown: bool,
+        size: float,
+    ) -> "Fitted":
+        """The statistics of a fit from its residuals and their derivatives with respect to the numbers; `size` is that
+        of the data, scaled like the residuals."""
+        from scipy.special import chdtrc, ndtri, stdtrit
+
+        J = jacobian * numbers.slopes(vector)
+        norms = np.linalg.norm(J, axis=0)
+        scale = np.where(norms > 0, norms, 1.0)
+        left, singular, right = np.linalg.svd(J / scale, full_matrices=False)
+        kept = np.maximum(singular, COLLINEAR * singular[0] * 1e-8)
+        inverse = (right.T / kept) @ left.T / scale[:, None]
+        freedom = len(residual) - len(vector)
+        robust = bool(len(thresholds)) and bool(np.isfinite(thresholds).any())
+        square, factor = float(np.sum(residual**2)), 1.0
+        noise = (square / freedom) ** 0.5 if freedom > 0 else np.inf
+        if noise_is_unknown:
+            factor, quantile = noise, float(stdtrit(freedom, (1 + LEVEL) / 2)) if freedom > 0 else np.inf
+        else:
+            quantile = float(ndtri((1 + LEVEL) / 2))
+            factor = _spread(residual, thresholds, len(vector)) if robust else 1.0
+        root = factor * (right.T / kept) / scale[:, None]
+        covariance = root @ root.T
+        q = numbers.inward(vector)
+        half = quantile * np.sqrt(np.diag(covariance))
+        lower, upper = numbers.bounds
+        ends = [numbers.outward(np.clip(q + sign * half, lower, upper)) for sign in (-1, 1)]
+        intervals = {n: (float(a), float(b)) for n, a, b in zip(numbers.names, *ends, strict=True)}
+        misfit = None if noise_is_unknown or robust or freedom < 1 else float(chdtrc(freedom, square))
+        smallest = NEGLIGIBLE * size * np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+        sizes = np.maximum(np.abs(vector), smallest * numbers.slopes(vector))
+        free = _free_combination(numbers, sizes, (singular, right, scale), factor * numbers.slopes(vector), norms)
+        return cls(numbers, vector, sizes, intervals, covariance, noise, free, misfit, inverse)
+
+    def moved_by(self, change: Float[np.ndarray, " d"]) -> np.ndarray:
+        """How far the coordinates move if the residuals change by that much."""
+        return -self.pseudo_inverse @ change
+
+    def relative(self, change: Float[np.ndarray, " d"]) -> float:
+        """The largest change of a number, relative to its size or to its interval, whichever is larger."""
+        widths = np.array([self.intervals[name][1] for name in self.numbers.names]) - self.vector
+        moved = np.abs(change * self.numbers.slopes(self.vector))
+        return float(np.max(moved / np.maximum(self.sizes, widths), initial=0.0))
+
+
+def _spread(residual: Float[np.ndarray, " r"], thresholds: Float[np.ndarray, " t"], count: int) -> float:
+    """The factor of the standard deviations of a robust fit: Huber's formula, from the influence ψ of the residuals."""
+    rho = robust_loss(residual**2, thresholds)
+    influence, slope = rho[1] * residual, rho[1] + 2 * rho[2] * residual**2
+    n = len(residual)
+    return float((np.sum(influence**2) / max(n - count, 1)) ** 0.5 / np.mean(slope))
+
+
+def robust_loss(squares: Float[np.ndarray, " r"], thresholds: Float[np.ndarray, " t"]) -> Float[np.ndarray, "3 r"]:
+    """The losses of squared residuals with their first two derivatives: squares where the threshold is infinite, else
+    Huber's, or Cauchy's for a negative threshold."""
+    limit = np.abs(thresholds)
+    z = squares / np.where(np.isfinite(limit), limit, 1.0) ** 2
+    far = (thresholds > 0) & (squares > limit**2)
+    root = np.sqrt(np.where(far, z, 1.0))
+    huber = np.where(far, [2 * root - 1, 1 / root, -0.5 / root**3], [z, np.ones_like(z), np.zeros_like(z)])
+    cauchy = np.stack([np.log1p(z), 1 / (1 + z), -1 / (1 + z) ** 2])
+    found = np.where(thresholds < 0, cauchy, huber)
+    size = np.where(np.isfinite(limit), limit, 1.0) ** 2
+    return found * np.stack([size, np.ones_like(size), 1 / size])
+
+
+def _free_combination(
+    numbers: Numbers,
+    sizes: Float[np.ndarray, " p"],
+    decomposed: tuple[np.ndarray, np.ndarray, np.ndarray],
+    slopes: Float[np.ndarray, " p"],
+    norms: Float[np.ndarray, " p"],
+) -> str:
+    """The combination of numbers that the data leave free; empty if there is none. `slopes` are the changes of numbers
+    with their coordinates, times the standard deviation of the scaled residuals."""
+    unseen = [name for name, norm in zip(numbers.names, norms, strict=True) if not norm > 0]
+    if unseen:
+        return " and ".join(unseen)
+    singular, right, scale = decomposed
+    relative = right[-1] / scale * slopes / sizes  # the change of the numbers along the direction that is seen least
+    length = float(np.linalg.norm(relative))
+    uncertain = length / max(float(singular[-1]), np.finfo(float).tiny)
+    if singular[-1] > COLLINEAR * singular[0] and not uncertain > FREE:
+        return ""
+    parts = relative / length
+    parts = parts * np.sign(parts[np.argmax(np.abs(parts))])
+    if len(parts) == 1:
+        return numbers.names[0]
+    named = [(n, part) for n, part in zip(numbers.names, parts, strict=True) if abs(part) > NOTABLE]
+    return ", ".join(f"{name} by {part:+.2f}" for name, part in named)
