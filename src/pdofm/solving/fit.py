@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pdofm._types import Key
-from pdofm.discrete.discretisation import discretise
+from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
@@ -15,7 +15,7 @@ from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.inference import infer
-from pdofm.solving.methods import Linear, Method, run
+from pdofm.solving.methods import Linear, Method, Outcome, run
 from pdofm.solving.solution import Solution
 
 
