@@ -2,7 +2,7 @@
 
 import warnings
 from collections import OrderedDict
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -167,7 +167,7 @@ class Members:
         for sampling in SAMPLINGS if self.features is None else ("sobol",):
             found = discretise("Family", problem, features, None, None, sampling, self.key)
             placed, drawn = moving.place(found, sampling)
-            placed = replace(placed, held_out=found.other_points(features.size))
+            placed = placed.with_held_out()
             solution, outcome = fit_at(placed, self.method, self.tol, Clock())
             best = _better(best, State(self._own(solution, mu), placed, outcome, None, drawn))
             if solution.converged:

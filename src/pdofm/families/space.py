@@ -34,8 +34,7 @@ class Space:
     def of(parametric: Parametric, features: Features, sampling: str, key: Key) -> "Space":
         """A space with the usual numbers of points."""
         found = discretise("Family", parametric.example, features, None, None, sampling, key)
-        others = found.other_points(features.size)
-        return Space(parametric, replace(found, held_out=others))
+        return Space(parametric, found.with_held_out())
 
     @property
     def features(self) -> Features:
