@@ -7,10 +7,10 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test format bench docs clean
+.PHONY: help demo test test-page test-wheel format bench docs clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.stamp-run  ## solve a Poisson problem: error, estimate, times and a picture
 	@$(BIN)/python examples/01_poisson.py
@@ -20,6 +20,19 @@ test: .venv/.stamp-dev  ## lint, format check, types, tests
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/pytest
+
+test-page: .venv/.stamp-page  ## the tests of the page in a browser: Chromium and its driver must be installed
+	@command -v chromium && command -v chromedriver || { echo "Install them first: apt-get install chromium chromium-driver"; exit 1; }
+	$(BIN)/pytest -n 0 -m page tests/page
+
+test-wheel: .venv/.stamp-dev  ## build the wheel, install it in a new environment and run the demo there
+	rm -rf out/wheel
+	$(BIN)/python -m build --outdir out/wheel
+	$(PYTHON) -m venv out/wheel/env
+	out/wheel/env/bin/python -m pip --quiet --disable-pip-version-check install out/wheel/*.whl
+	cd out/wheel && env/bin/python ../../examples/01_poisson.py
+	cd out/wheel && env/bin/pdofm solve poisson-lshape --tol 1e-8
+	cd out/wheel && env/bin/python ../../tools/try_studio.py
 
 format: .venv/.stamp-dev  ## format the code and repair what the linter can repair
 	$(BIN)/ruff check --fix --exit-zero
@@ -46,6 +59,10 @@ clean:  ## remove the environment, the caches and what the demo wrote
 .venv/.stamp-dev: pyproject.toml | .venv/bin/python
 	$(PIP) install -e '.[dev]'
 	@touch .venv/.stamp-run $@
+
+.venv/.stamp-page: pyproject.toml | .venv/bin/python
+	$(PIP) install -e '.[page]'
+	@touch .venv/.stamp-run .venv/.stamp-dev $@
 
 .venv/.stamp-docs: pyproject.toml | .venv/bin/python
 	$(PIP) install -e '.[docs]'

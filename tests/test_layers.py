@@ -18,13 +18,13 @@ LAYERS = [
     *("version", "_types", "errors", "deprecation", "shown", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
     *("training", "adaptive", "questions", "families", "cluster"),
-    *("output", "zoo", "experiments", "challenge", "bench", "runs", "cli", "__init__"),
+    *("output", "studio", "zoo", "experiments", "challenge", "bench", "runs", "cli", "__init__"),
 ]
 
 # Applications stand on the public face of the package, like any user's script.
 APPLICATIONS = {"experiments", "challenge", "bench", "runs", "cli"}
 PUBLIC_ONLY = {"experiments", "challenge", "runs", "cli"}
-PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors", "cluster"}
+PUBLIC_MODULES = {"metrics", "plot", "losses", "zoo", "errors", "cluster", "studio"}
 
 # What is solved and what it is solved with: they meet in discrete.
 STRANGERS = [{"problem", "features"}]

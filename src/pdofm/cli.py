@@ -1,4 +1,4 @@
-"""The command line: ``pdofm list``, ``pdofm solve``, ``pdofm reproduce`` and ``pdofm bench``.
+"""The command line: ``pdofm list``, ``solve``, ``reproduce``, ``bench`` and ``studio``.
 
 Results go to standard output, and everything else to standard error. Rich is imported only where it is used: without
 it, ``pdofm solve`` starts faster.
@@ -196,6 +196,15 @@ def bench(
     Console().print(table)
     machine = "; ".join(f"{name} {value}" for name, value in benches.machine().items())
     Console().print(f"Measured on: {machine}", highlight=False)
+
+
+@app.command()
+def studio(port: Annotated[int, typer.Option(help="Port of this machine; 0 for any free one.")] = 0) -> None:
+    """Serve a page to draw a domain, type an equation and see its solution, for this machine only. Ctrl-C ends it."""
+    from pdofm.studio import serve
+
+    with _one_blas_thread():
+        serve(port)
 
 
 def _number(value: float, form: str, unit: str = "") -> str:
