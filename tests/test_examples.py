@@ -36,3 +36,12 @@ def test_the_random_feature_method_has_its_published_error_and_gains_by_another_
     assert name == "helmholtz-1d"
     assert errors["window b"] < 9.64e-9 == errors["RFM published"]
     assert errors["RFM, scale chosen"] < 1e-9
+
+
+def test_the_unknown_numbers_are_found_and_drawn(tmp_path):
+    example = runpy.run_path(str(EXAMPLES / "07_unknown_numbers.py"))
+    found = example["main"]()
+    assert found.converged
+    assert abs(found.k - 2) < 0.1
+    example["plot"](found, tmp_path / "numbers.png")
+    assert (tmp_path / "numbers.png").stat().st_size > 10_000

@@ -6,7 +6,8 @@ import pytest
 from scipy.optimize import brentq
 
 import pdofm as pf
-from pdofm.errors import ConvergenceWarning, ProblemError
+from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError
 from pdofm.solving.statistics import robust_loss
 
 LINE = pf.Interval(0, 1)
@@ -227,3 +228,36 @@ def test_data_need_one_value_for_each_point():
         pf.solve(rod(pf.Data(PLACES, 1j * TRUTH, unknown="u")), SPACE)
     with pytest.raises(ProblemError, match="noise has shape"):
         pf.solve(rod(pf.Data(PLACES, TRUTH, noise=np.full(7, NOISE), unknown="u")), SPACE)
+
+
+def test_who_does_not_find_numbers_says_so():
+    problem = rod(pf.Data(PLACES, TRUTH, unknown="u"))
+    with pytest.raises(ProblemError, match=r"eigs\(\) does not find unknown numbers; 'problem' has \['k', 's'\]"):
+        pf.eigs(problem)
+    with pytest.raises(ProblemError, match=r"factor\(\) does not find unknown numbers"):
+        pf.factor(problem, SPACE)
+    with pytest.raises(SolveError, match=r"Picard\(\) does not find unknown numbers"):
+        pf.solve(problem, SPACE, method=pf.Picard())
+    plain = pf.Problem(LINE, operator=lambda u, x: -pf.laplacian(u)(x), source=1.0, conditions=[pf.Dirichlet(0.0)])
+    with pytest.raises(FeaturesError, match="Polynomials in boxes do not find unknown numbers"):
+        pf.solve(problem, solve_in_boxes(plain, 1e-6).features)
+
+
+def test_numbers_in_space_time_are_found_at_all_times_at_once():
+    """u_t = k u'' with u = exp(-k π² t) sin πx; a search does not march."""
+    domain = pf.SpaceTime(LINE, 0.5)
+    places = domain.sample(20, "random", key=1)
+    values = np.exp(-0.3 * np.pi**2 * places[:, 1]) * np.sin(np.pi * places[:, 0])
+    problem = pf.Problem(
+        domain,
+        operator=lambda u, x, t: pf.dt(u.u)(x, t) - u.k * pf.laplacian(u.u)(x, t),
+        unknowns={"u": 1, "k": pf.Number(0.1, positive=True)},
+        conditions=[
+            pf.Dirichlet(0.0),
+            pf.Initial(lambda x, t: jnp.sin(jnp.pi * x[0])),
+            pf.Data(places, values, unknown="u"),
+        ],
+    )
+    found = pf.solve(problem, tol=1e-7)
+    assert found.converged
+    assert found.k == pytest.approx(0.3, rel=1e-7)

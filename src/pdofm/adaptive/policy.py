@@ -194,11 +194,12 @@ def _polynomials_were_cut_short(search: Search) -> bool:
 
 
 def _is_evolution(search: Search) -> bool:
-    return search.method is None and search.problem.layout.has_time and can_march(search.problem)
+    plain = search.method is None and not search.problem.parameters.names
+    return plain and search.problem.layout.has_time and can_march(search.problem)
 
 
 def _boxes_apply(search: Search) -> bool:
-    return search.method is None and fits_boxes(search.problem)
+    return search.method is None and not search.problem.parameters.names and fits_boxes(search.problem)
 
 
 def _is_unresolved(search: Search) -> bool:

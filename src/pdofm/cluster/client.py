@@ -114,8 +114,8 @@ class Dask(Executor):
             try:
                 return handle.result(timeout=LOOKED)
             except NotYet:
-                if handle.status != "pending":
-                    raise
+                if handle.status != "pending":  # it has just ended, or raised such an error itself
+                    return handle.result()
             if self.client.scheduler_info()["workers"]:
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.patience:

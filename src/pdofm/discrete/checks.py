@@ -9,6 +9,9 @@ from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
 
+KNOWS_NUMBERS = ("solve", "pretrain")
+"""Who takes problems with unknown numbers; features are trained for the numbers at their starts."""
+
 IMPOSED_POINTS = 32
 """Points on the boundary at which conditions that features impose are compared with those of the problem."""
 
@@ -18,6 +21,11 @@ def check_problem(caller: str, problem: object) -> None:
     if not isinstance(problem, Problem):
         hint = f"zoo.get({problem!r})" if isinstance(problem, str) else "Problem(…) or zoo.get(…)"
         raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}. Make one with {hint}.")
+    if problem.parameters.names and caller not in KNOWS_NUMBERS:
+        raise ProblemError(
+            f"{caller}() does not find unknown numbers; {problem.name!r} has {problem.parameters.names}. Use solve(), "
+            "and state the problem with the numbers that it finds."
+        )
     if problem.hidden_jump is not None:
         where = f"A coefficient of the operator of {problem.name!r} jumps near {problem.hidden_jump.point.tolist()}"
         if problem.hidden_jump.is_certain:

@@ -14,7 +14,7 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.given import check_given_in_boxes, fit_given
-from pdofm.solving.inference import infer
+from pdofm.solving.inference import check_numbers, infer
 from pdofm.solving.methods import Linear, Method, Outcome, run
 from pdofm.solving.solution import Solution
 
@@ -39,6 +39,8 @@ def fit(
     `numbers` where the search for unknown numbers starts.
     """
     _check_method(method)
+    if isinstance(problem, Problem) and problem.parameters.names:
+        check_numbers(problem, features, method)
     if isinstance(features, BoxPolynomials):
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
         return fit_given(problem, features, method, tol, key, cluster)

@@ -28,13 +28,15 @@ from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.parameters import ParameterSpace, sensitivities
 from pdofm.discrete.system import System
-from pdofm.errors import PdofmError, SolveError
+from pdofm.errors import FeaturesError, PdofmError, SolveError
+from pdofm.features import BoxPolynomials
 from pdofm.problem.data import Given
+from pdofm.problem.problem import Problem
 from pdofm.problem.unknown import THRESHOLDS, Number
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.inferred import Inferred
-from pdofm.solving.methods import Linear, Method, Newton, Outcome, run
+from pdofm.solving.methods import Linear, Method, Newton, Outcome, Picard, run
 from pdofm.solving.statistics import Fitted, Numbers, robust_loss
 from pdofm.solving.verdict import judge
 
@@ -197,6 +199,21 @@ class Forward:
             return self.method
         step = self.last.influence @ (vector - self.last.vector)
         return replace(self.method, initial=self.last.coefficients + step.reshape(self.last.coefficients.shape))
+
+
+def check_numbers(problem: Problem, features: Any, method: Any) -> None:
+    """Refuse what unknown numbers cannot be found with."""
+    names = problem.parameters.names
+    if isinstance(features, BoxPolynomials):
+        raise FeaturesError(
+            f"Polynomials in boxes do not find unknown numbers; {problem.name!r} has {names}. Give other features, "
+            "such as Chebyshev(domain, 300), or a tolerance."
+        )
+    if isinstance(method, Picard):
+        raise SolveError(
+            f"Picard() does not find unknown numbers; {problem.name!r} has {names}. Leave method= out, or give "
+            "Newton()."
+        )
 
 
 def infer(
