@@ -176,3 +176,22 @@ def test_a_source_that_came_from_the_exact_solution_stays_with_other_conditions(
     assert changed.exact is None
     u = pf.solve(changed, pf.Chebyshev(pf.Disk(), degree=6))  # -Δu = -2
     np.testing.assert_allclose(u(POINTS), (np.sum(POINTS**2, axis=1) - 1) / 2, atol=1e-12)
+
+
+def test_complex_solutions_are_multiplied_by_complex_numbers_and_real_ones_are_not():
+    line = pf.Interval(0, 1)
+    problem = pf.Problem(
+        line,
+        operator=lambda u, x: pf.partial(u, 0)(x) - 5j * u(x),
+        source=0.0,
+        conditions=[pf.Dirichlet(1.0, on=[[0.0]])],
+        dtype=complex,
+    )
+    u = pf.solve(problem, pf.Chebyshev(line, 25))
+    x = line.sample(5)
+    np.testing.assert_allclose((1j * u)(x), 1j * np.exp(5j * x[:, 0]), atol=1e-12)
+    np.testing.assert_allclose((u / 2j - 1j)(x), np.exp(5j * x[:, 0]) / 2j - 1j, atol=1e-12)
+    assert "(0+1j) (problem)" in repr(1j * u)
+    real = pf.solve(problem.replace(operator=lambda u, x: pf.partial(u, 0)(x), dtype=float), pf.Chebyshev(line, 5))
+    with pytest.raises(pf.errors.ProblemError, match=r"unknowns are real. Give dtype=complex"):
+        1j * real

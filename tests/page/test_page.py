@@ -91,7 +91,7 @@ class Page:
             ActionChains(self.browser, duration=0).move_by_offset(there[0] - here[0], there[1] - here[1]).perform()
             here = there
             if self["#result"].is_displayed():
-                self.wait(lambda before=before: self.followed > before, 10)
+                self.wait(lambda before=before: self.followed > before)
                 times.append(float(self["#dragged"].get_attribute("data-milliseconds")) / 1000)
         ActionChains(self.browser, duration=0).release().perform()
         return times

@@ -32,7 +32,7 @@ def reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray, trans: str = "T"
     return rotated.reshape(y.shape)
 
 
-def smallest(
+def smallest_solution(
     trapezoid: Float[np.ndarray, "rank cols"],
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
     """The function that solves with a wide upper trapezoid for the solution of smallest norm, and its transpose. The

@@ -125,7 +125,7 @@ class QR(LeastSquares):
         if rank == len(diagonal):
             solve, solve_transposed = partial(back_substitute, r), partial(solve_triangular, r, trans=1)
         else:
-            solve, solve_transposed = smallest(r[:rank])
+            solve, solve_transposed = smallest_solution(r[:rank])
 
         def finish(y: np.ndarray) -> np.ndarray:
             solved = solve(y)

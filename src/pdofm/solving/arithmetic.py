@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Number, Real
 from typing import Any
 
 from pdofm.errors import ProblemError
@@ -32,15 +32,16 @@ class Arithmetic:
         return _sum(-1.0 * self, other, 1.0)
 
     def __mul__(self, factor: Any) -> "Sum":
-        if not isinstance(factor, Real):
+        if not isinstance(factor, Number):
             return NotImplemented
+        number = _number(factor, self.problem)
         terms, constant = _terms(self)
-        return Sum(tuple((c * float(factor), u) for c, u in terms), constant * float(factor))
+        return Sum(tuple((c * number, u) for c, u in terms), constant * number)
 
     __rmul__ = __mul__
 
     def __truediv__(self, factor: Any) -> "Sum":
-        return self * (1 / factor) if isinstance(factor, Real) else NotImplemented
+        return self * (1 / factor) if isinstance(factor, Number) else NotImplemented
 
     def __neg__(self) -> "Sum":
         return -1.0 * self
@@ -51,8 +52,8 @@ class Sum(Drawn, Arithmetic):
     """A linear combination of solutions, and a constant: a function that is evaluated, differentiated and drawn like a
     solution. It lives on the domain of its first one."""
 
-    terms: tuple[tuple[float, Any], ...]
-    constant: float = 0.0
+    terms: tuple[tuple[float | complex, Any], ...]
+    constant: float | complex = 0.0
 
     @property
     def problem(self) -> Problem:  # type: ignore[override]
@@ -83,25 +84,44 @@ class Sum(Drawn, Arithmetic):
 
     @property
     def _name(self) -> str:
-        signed = [f"{'+' if c > 0 else '-'} {_factor(abs(c))}({u.problem.name})" for c, u in self.terms]
+        signed = [f"{'-' if _is_negative(c) else '+'} {_factor(c)}({u.problem.name})" for c, u in self.terms]
         return " ".join(signed).removeprefix("+ ") + (f" {self.constant:+g}" if self.constant else "")
 
     def __repr__(self) -> str:
         return f"Sum({self._name})"
 
 
-def _factor(c: float) -> str:
-    return "" if c == 1 else f"{c:g} "
+def _is_negative(c: float | complex) -> bool:
+    return isinstance(c, float) and c < 0
 
 
-def _terms(function: Any) -> tuple[tuple[tuple[float, Any], ...], float]:
+def _factor(c: float | complex) -> str:
+    """A factor without its sign, which is written before it."""
+    if isinstance(c, complex):
+        return f"({c:g}) "
+    return "" if abs(c) == 1 else f"{abs(c):g} "
+
+
+def _number(factor: Any, problem: Problem) -> float | complex:
+    """A real number, or a complex one for complex unknowns."""
+    if isinstance(factor, Real):
+        return float(factor)
+    if not problem.layout.is_complex:
+        raise ProblemError(
+            f"A solution of {problem.name!r} cannot be multiplied or shifted by {factor!r}: its unknowns are real. "
+            "Give dtype=complex to the problem."
+        )
+    return complex(factor)
+
+
+def _terms(function: Any) -> tuple[tuple[tuple[float | complex, Any], ...], float | complex]:
     return (function.terms, function.constant) if isinstance(function, Sum) else (((1.0, function),), 0.0)
 
 
 def _sum(first: Any, second: Any, sign: float) -> Any:
     terms, constant = _terms(first)
-    if isinstance(second, Real):
-        return Sum(terms, constant + sign * float(second))
+    if isinstance(second, Number):
+        return Sum(terms, constant + sign * _number(second, first.problem))
     if not isinstance(second, Arithmetic):
         return NotImplemented
     one, other = first.problem, second.problem
