@@ -17,7 +17,14 @@ from scipy.linalg import lapack, qr, solve_triangular, svd
 
 from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
-from pdofm.numerics.householder import back_substitute, check_info, reflect, triangularise, with_zeros
+from pdofm.numerics.householder import (
+    back_substitute,
+    check_info,
+    reflect,
+    smallest_solution,
+    triangularise,
+    with_zeros,
+)
 from pdofm.numerics.sized import Sized
 
 EPSILON = float(np.finfo(np.float64).eps)
