@@ -140,7 +140,7 @@ NOT_DENSE = {
 }
 WITHOUT_SCALE = FIXED
 # A plane box has neither holes nor edges, nor several regions; see test_singular_functions.py and test_materials.py.
-ELSEWHERE = {pf.HoleFunctions, pf.EdgeFunctions, RegionPolynomials}
+ELSEWHERE = {pf.HoleFunctions, pf.EdgeFunctions, pf.HarmonicPolynomials, pf.RegionFeatures, RegionPolynomials}
 WITH_CORNERS = {"corner": "there are no corners but those of plane domains"}
 DISCONTINUOUS = {"partition-a": "a sum of its features jumps at the interface, which its own terms forbid"}
 

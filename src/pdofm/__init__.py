@@ -50,10 +50,12 @@ from pdofm.features import (  # noqa: E402
     Fourier,
     Functions,
     HardDirichlet,
+    HarmonicPolynomials,
     HoleFunctions,
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    RegionFeatures,
     SparsePolynomials,
     StretchedPolynomials,
     TransNet,
@@ -69,6 +71,7 @@ from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.problem.unknown import Data, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
+from pdofm.questions.table import Table  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
@@ -109,6 +112,7 @@ __all__ = [
     "Fourier",
     "Functions",
     "HardDirichlet",
+    "HarmonicPolynomials",
     "HoleFunctions",
     "Implicit",
     "Initial",
@@ -130,6 +134,7 @@ __all__ = [
     "Polygon",
     "Problem",
     "RandomFeatures",
+    "RegionFeatures",
     "Regions",
     "Revolution",
     "Robin",
@@ -143,6 +148,7 @@ __all__ = [
     "Stats",
     "Status",
     "StretchedPolynomials",
+    "Table",
     "Torus",
     "Trained",
     "TransNet",

@@ -162,7 +162,7 @@ def discretise_shared(
     places, seed = place(caller, problem, features, points, boundary_points, sampling, key, executor.shares)
     check_request(places.interior, sampling)
     check_request(places.boundary, sampling)
-    blocks = places.few(*default_counts(problem, places.features.size)).all_blocks()
+    blocks = places.few(*default_counts(problem, places.features)).all_blocks()
     check_rows(places.interior + places.boundary, places.features)
     return SharedDiscretisation(
         problem, places.features, blocks, boundary_points=places.boundary, seed=seed, executor=executor, places=places

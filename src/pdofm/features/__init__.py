@@ -2,10 +2,12 @@
 
 from pdofm.features.base import Features, check_count, polynomial_degree
 from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.byregion import RegionFeatures
 from pdofm.features.combined import Combined
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.edges import EdgeFunctions
+from pdofm.features.harmonic import HarmonicPolynomials
 from pdofm.features.holes import HoleFunctions
 from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
@@ -29,10 +31,12 @@ __all__ = [
     "Fourier",
     "Functions",
     "HardDirichlet",
+    "HarmonicPolynomials",
     "HoleFunctions",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",
+    "RegionFeatures",
     "Slabs",
     "SparsePolynomials",
     "StretchedPolynomials",

@@ -1,5 +1,6 @@
 """The answer of a march: a solution that consists of slabs."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,9 +37,15 @@ class Evolution(Solution):
 
     Where the march ended early, because of an interrupt or because the solution ceased to exist, values at later times
     are NaN; ``slabs[-1].end`` is the last time reached.
+
+    Attributes:
+        slabs: the slabs.
+        spectral_radius: by what factor small errors grow, in the long run, over a slab like the last one. Computed
+            where functions on the whole domain are used, whose stability is not known beforehand; otherwise NaN.
     """
 
     slabs: tuple[SlabInfo, ...] = ()
+    spectral_radius: float = math.nan
 
     def __repr__(self) -> str:
         if not self.slabs:
@@ -50,6 +57,8 @@ class Evolution(Solution):
             f"Evolution of {self.problem.name!r}: {len(self.slabs)} slabs of length {min(lengths):.1e} to "
             f"{max(lengths):.1e}, {self.space} with {min(sizes)} to {max(sizes)} functions of x"
         )
+        if math.isfinite(self.spectral_radius):
+            verdict += f"; spectral radius of the last slab {self.spectral_radius:.6g}"
         seconds = ", ".join(f"{phase} {s:.2f}" for phase, s in self.stats.seconds.items())
         return f"{head}\n  estimated relative error {self.error_estimate:.1e}, {verdict}\n  seconds: {seconds}"
 

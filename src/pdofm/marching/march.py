@@ -1,9 +1,9 @@
 """march(): an evolution to a tolerance, by runs with finer and finer slabs until two of them agree."""
 
 import math
+import sys
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,16 +12,16 @@ import numpy as np
 
 from pdofm.discrete.checks import check_problem
 from pdofm.errors import ConvergenceWarning, SolveError
+from pdofm.features import Features
+from pdofm.marching.choice import Candidates, can_hold, spaces, stages_for
 from pdofm.marching.evolution import Evolution, coefficients_of, described, slabs_of
-from pdofm.marching.intervals import Intervals
+from pdofm.marching.growth import spectral_radius
 from pdofm.marching.progress import Progress
 from pdofm.marching.radau import radau
 from pdofm.marching.record import Record
 from pdofm.marching.run import Run, Stuck, TooFine, first_run
-from pdofm.marching.spaces import Space
 from pdofm.marching.statement import Statement
-from pdofm.marching.tiles import Tiles
-from pdofm.marching.waves import Waves
+from pdofm.marching.whole import Whole
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
 from pdofm.solving.stats import Stats
@@ -56,21 +56,14 @@ so that they stay small relative to it if they begin so."""
 COMPARED = 20_000
 """Points, about, at which two runs are compared."""
 
-MOST_WAVES = {1: 5000, 2: 400_000, 3: 1_000_000}
-"""Unknowns on a periodic grid, by dimension. In one dimension intervals take over from there."""
-
-TILE_DEGREES = {2: (6, 12), 3: (4, 6)}
-"""The lowest and the highest degree in boxes, by dimension."""
-
-MOST_IN_TILES = 60_000
-"""Unknowns in boxes."""
-
-MOST_IN_INTERVALS = 200_000
-"""Unknowns in intervals."""
+FEWER = 0.85
+"""The part of given features that the first run uses, so that its difference to the second tells what the features do
+not represent."""
 
 
 def march(
     problem: Problem,
+    features: Features | None = None,
     *,
     tol: float = 1e-8,
     checkpoint: str | PathLike | None = None,
@@ -80,13 +73,16 @@ def march(
     """Solve a space-time problem slab after slab in time.
 
     In every slab the solution is a polynomial in time, collocated at Radau's points, and in space a trigonometric
-    polynomial (periodic boxes) or a polynomial in each of many intervals, or boxes in more than one dimension, that are
-    halved and joined as the solution moves. The length of a slab follows from the size of the last time coefficient.
+    polynomial (periodic boxes), a polynomial in each of many intervals, or boxes in more than one dimension, that are
+    halved and joined as the solution moves, or a polynomial on the whole of a domain that does not consist of boxes.
+    The length of a slab follows from the size of the last time coefficient.
     The whole evolution is computed again with a smaller tolerance for each slab, until the difference of two runs shows
     that the error of the last is below `tol`: that includes what errors of early slabs have grown to in later ones.
 
     Args:
         problem: on a `SpaceTime`; of any order in time, linear or not, one equation or a system.
+        features: of space, without time, to be used instead; of any family, trained ones included. They are made
+            orthonormal. The error is estimated by a second run with `FEWER` of them.
         tol: the relative L2 error over space and time that is required.
         checkpoint: a file in which every slab is recorded. A march that was killed goes on from there, to the same
             bits.
@@ -98,7 +94,9 @@ def march(
     """
     if not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
         raise SolveError(f"tol is a relative error and must be a number between 0 and 1; got {tol!r}.")
-    solution = marched(problem, float(tol), checkpoint=checkpoint, progress=progress, max_seconds=max_seconds)
+    if features is not None:
+        check_given(problem, features)
+    solution = marched(problem, float(tol), features, checkpoint=checkpoint, progress=progress, max_seconds=max_seconds)
     if not solution.converged:
         warnings.warn(
             f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
@@ -116,9 +114,21 @@ def can_march(problem: Problem) -> bool:
     return True
 
 
+def check_given(problem: Problem, features: object) -> None:
+    """Refuse features that are not functions of space."""
+    if not isinstance(features, Features):
+        raise SolveError(f"features must be features of space, such as Chebyshev(space, 200); got {features!r}.")
+    if features.dim != problem.domain.dim - 1:
+        raise SolveError(
+            f"march needs features of space, with {problem.domain.dim - 1} coordinates; got {features!r} with "
+            f"{features.dim}. Make them on the space of the SpaceTime."
+        )
+
+
 def marched(
     problem: Problem,
     tol: float,
+    features: Features | None = None,
     *,
     checkpoint: str | PathLike | None = None,
     progress: bool = False,
@@ -127,8 +137,8 @@ def marched(
     """`march` without warnings."""
     check_problem("march", problem)
     statement = Statement(problem)
-    record = Record(None if checkpoint is None else Path(checkpoint), statement, tol)
-    return _March(statement, tol, record, Progress(progress), time.perf_counter() + max_seconds).result()
+    record = Record(None if checkpoint is None else Path(checkpoint), statement, tol, features)
+    return _March(statement, tol, features, record, Progress(progress), time.perf_counter() + max_seconds).result()
 
 
 @dataclass(eq=False)
@@ -137,6 +147,7 @@ class _March:
 
     statement: Statement
     tol: float
+    features: Features | None
     record: Record
     progress: Progress
     deadline: float
@@ -145,7 +156,7 @@ class _March:
         """Runs until two agree."""
         start, before, found, difference = time.perf_counter(), None, None, math.nan
         slab_tol, ended, floor = max(FIRST_RUN * self.tol, FINEST), None, 1.0
-        for number in range(MOST_RUNS):
+        for number in range(MOST_RUNS if self.features is None else 2):
             run, ended = self._run(slab_tol, number, floor)
             if ended is not None and found is not None and ended.status is Status.INTERRUPTED:
                 break  # the run before is complete
@@ -170,11 +181,18 @@ class _March:
         assert found is not None
         return self._answer(found, estimated(before, found, difference), difference, ended, start)
 
+    def _spaces(self, slab_tol: float, number: int, floor: float) -> Candidates:
+        given = self.features
+        if given is None:
+            return spaces(self.statement, slab_tol, floor, number)
+        share = FEWER if number == 0 else 1.0
+        return [(lambda: Whole(self.statement, given, share), sys.maxsize)]
+
     def _run(self, slab_tol: float, number: int, floor: float) -> tuple[Run, Verdict | None]:
         """One run, and a verdict if it ended early."""
         run = None
         try:
-            candidates = list(enumerate(spaces(self.statement, slab_tol, floor)))
+            candidates = list(enumerate(self._spaces(slab_tol, number, floor)))
             for attempt, (make, most) in candidates[self.record.attempt(number) :]:
                 try:
                     run = first_run(make, radau(stages_for(self.statement, slab_tol)), slab_tol, most)
@@ -194,7 +212,8 @@ class _March:
         except Stuck:
             if run is None or not run.pieces:
                 raise SolveError(
-                    "No slab converges at the start, however short. Check the signs in the equation and the conditions."
+                    "No slab converges at the start, however short. Check the signs in the equation and the "
+                    "conditions, or give more features."
                 ) from None
             return run, Verdict(
                 Status.DIVERGED,
@@ -210,6 +229,10 @@ class _March:
     def _answer(self, run: Run, estimate: float, difference: float, ended: Verdict | None, start: float) -> Evolution:
         problem, features = self.statement.problem, slabs_of(run)
         done = Verdict(Status.CONVERGED, f"{len(run.pieces)} slabs reach the end")
+        # In intervals, boxes and waves the conditions are part of the space, so that nothing grows by itself.
+        radius = spectral_radius(run) if isinstance(run.space, Whole) and ended is None else math.nan
+        if math.isfinite(radius):
+            done = Verdict(Status.CONVERGED, f"{done.message}; the spectral radius of the last one is {radius:.6g}")
         evidence = Evidence(tol=self.tol, iteration=ended or done, estimate=estimate, disagreement=difference)
         kinds = dict.fromkeys(piece.space.kind for piece in run.pieces)
         stats = Stats(
@@ -232,56 +255,8 @@ class _March:
             stats,
             space=f"slabs of {', '.join(kinds)}",
             slabs=described(run),
+            spectral_radius=radius,
         )
-
-
-def stages_for(statement: Statement, slab_tol: float) -> int:
-    """The degree in time for a tolerance. In a linear problem factorisations serve many slabs, so that more stages,
-    and with them fewer slabs, are cheaper."""
-    digits = -math.log10(slab_tol)
-    found = digits + 4 if statement.is_linear else 0.6 * digits + 3
-    return int(np.clip(math.ceil(found), 5, 15 if statement.is_linear else 12))
-
-
-def degree_for(statement: Statement, slab_tol: float) -> int:
-    """The degree in space for a tolerance."""
-    digits = -math.log10(slab_tol)
-    return int(np.clip(math.ceil(1.2 * digits + 5), 10, 20)) + max(statement.problem.orders(0)) // 2
-
-
-def tile_degree(statement: Statement, slab_tol: float) -> int:
-    """The degree in boxes for a tolerance."""
-    low, high = TILE_DEGREES[statement.domain.space.dim]
-    return int(np.clip(math.ceil(0.9 * -math.log10(slab_tol) + 2), low, high))
-
-
-def can_hold(statement: Statement) -> bool:
-    """Whether there is a space that holds small values relative to their own size: intervals, which come first where
-    the problem is not periodic."""
-    return statement.domain.space.is_box and statement.domain.space.dim == 1 and not statement.periodic
-
-
-def spaces(statement: Statement, slab_tol: float, floor: float = 1.0) -> list[tuple[Callable[[], Space], int]]:
-    """The spaces to try, in this order, each with the most unknowns that it may have. Where that is possible, values
-    down to `floor`, relative to the whole, are represented relative to their own size."""
-    space = statement.domain.space
-    found: list[tuple[Callable[[], Space], int]] = []
-    if space.is_box and statement.periodic == frozenset(range(space.dim)) and space.dim in MOST_WAVES:
-        found.append((lambda: Waves.first(statement), MOST_WAVES[space.dim] * statement.components))
-    if space.is_box and space.dim == 1:
-        degree = degree_for(statement, slab_tol)
-        if floor < 1:
-            found.append((lambda: Intervals.first(statement, degree, floor), MOST_IN_INTERVALS))
-        found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
-    if not found and space.dim in TILE_DEGREES:
-        degree = tile_degree(statement, slab_tol)
-        found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
-    if not found:
-        raise SolveError(
-            f"march does not know a space for {space!r} yet: it solves in one to three dimensions. Use "
-            "solve(problem), which solves for all times at once."
-        )
-    return found
 
 
 def distance(coarse: Run, fine: Run) -> float:
@@ -328,6 +303,8 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
         return math.inf
     left_out = [left_out_by(run) for run in (fine, coarse)]
     ratio = 1.0 if grows(coarse, difference) else min(1.0, left_out[0] / left_out[1])
+    if isinstance(fine.space, Whole) and fine.space.is_fixed:
+        return max(difference, len(fine.pieces) * np.finfo(float).eps)
     statement = fine.space.statement
     order = max(max(statement.problem.orders(axis)) for axis in range(statement.domain.space.dim))
     rounded = ROUNDED * 10.0 ** max(order - 2, 0)

@@ -18,6 +18,7 @@ import numpy as np
 from pdofm.calculus.symbol import random_jet, symbol_of
 from pdofm.domain import Part
 from pdofm.errors import SolveError
+from pdofm.features import Features
 from pdofm.marching.run import Piece, Run
 from pdofm.marching.slab import Matrices
 from pdofm.marching.spaces import Space
@@ -36,10 +37,12 @@ PROBES = 16
 Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
-def fingerprint(statement: Statement, tol: float) -> str:
-    """What a problem asks at a few points, and the tolerance."""
+def fingerprint(statement: Statement, tol: float, features: Features | None = None) -> str:
+    """What a problem asks at a few points, the tolerance, and what given features are there."""
     problem = statement.problem
     digest = hashlib.sha256(f"{problem.name} {tol!r} {statement.domain!r}".encode())
+    if features is not None:
+        digest.update(features.jets(statement.domain.space.sample(PROBES), [(0,) * features.dim]).tobytes())
     for term in problem.terms:
         if isinstance(term.on, Part):
             z, normals = term.on.sample(PROBES)
@@ -57,12 +60,12 @@ def fingerprint(statement: Statement, tol: float) -> str:
 class Record:
     """The file of a march; without a path nothing is kept."""
 
-    def __init__(self, path: Path | None, statement: Statement, tol: float):
+    def __init__(self, path: Path | None, statement: Statement, tol: float, features: Features | None = None):
         self._path = path
         self._entries: dict[tuple[int, int], list[Entry]] = {}
         if path is None:
             return
-        own = fingerprint(statement, tol)
+        own = fingerprint(statement, tol, features)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(MAGIC)

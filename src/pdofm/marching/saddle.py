@@ -69,4 +69,4 @@ class DenseSaddle:
     def solve(self, rows: Shaped[np.ndarray, " _"]) -> Shaped[np.ndarray, " _"]:
         """The coefficients for one right-hand side; the multipliers are left out."""
         right = np.concatenate([rows[: self._size] * self._scale, rows[self._size :]])
-        return lu_solve(self._lu, right if self._is_complex else right.real, check_finite=False)[: self._size]
+        return lu_solve(self._lu, right if self._is_complex else np.real(right), check_finite=False)[: self._size]

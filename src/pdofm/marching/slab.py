@@ -94,6 +94,19 @@ def solve_slab(
     return None
 
 
+def after(matrices: Matrices, scheme: Radau, start: States, time: float, length: float, steps: int) -> States | None:
+    """The states at the end of a slab after so many steps with the same matrices, however large the last one is; None
+    if something is not finite."""
+    change = np.zeros((scheme.stages, matrices.space.size))
+    for _ in range(steps):
+        states = _derivatives(scheme, start, change, length)
+        delta = _correction(matrices, scheme, length, states, time + length * scheme.nodes)
+        if delta is None:
+            return None
+        change = change - delta
+    return [each[-1] for each in _derivatives(scheme, start, change, length)[: len(start)]]
+
+
 def _one(start: States, space: Space) -> States:
     """A state with its highest time derivative, taken to be zero."""
     return [*(each[None] for each in start), np.zeros((1, space.size))]

@@ -19,7 +19,6 @@ from pdofm.calculus.jets import Index
 from pdofm.discrete.cover import Cover, Inside
 from pdofm.domain import Domain, Part
 from pdofm.domain.tree import BoxTree
-from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
@@ -54,6 +53,12 @@ def quadrature_of(count: int, dim: int) -> tuple[Points, Vector]:
     return tensor([(nodes + 1) / 2] * dim), products
 
 
+def fills_boxes(statement: Statement) -> bool:
+    """Whether the domain consists of boxes with sides along the axes. In boxes that the boundary cuts, evolutions were
+    found to be unstable."""
+    return Tiles.first(statement, 1).fills(statement.domain.space)
+
+
 class Tiles:
     """Polynomials of one degree along each axis, in the patches of a tree of boxes."""
 
@@ -77,16 +82,8 @@ class Tiles:
 
     @classmethod
     def first(cls, statement: Statement, degree: int) -> "Tiles":
-        """The boxes to begin with. They must fill the domain: in boxes that the boundary cuts, evolutions were found to
-        be unstable."""
-        space = statement.domain.space
-        found = cls(statement, degree, first_tree(space), {})
-        if not found.fills(space):
-            raise SolveError(
-                f"march cannot solve on {space!r}: in two and three dimensions it needs a domain that consists of "
-                "boxes with sides along the axes. Use solve(problem, tol=…), which solves for all times at once."
-            )
-        return found
+        """The boxes to begin with."""
+        return cls(statement, degree, first_tree(statement.domain.space), {})
 
     def fills(self, space: Domain) -> bool:
         """Whether the patches fill the domain, and the boundary passes through none of them."""

@@ -57,6 +57,6 @@ def _violations(look: Look) -> dict[str, float]:
 def gathered(discretisation: Discretisation, free: float) -> Evidence:
     """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
     is unique, from the fraction `free` of a random function that the problem does not see."""
-    usual, _ = default_counts(discretisation.problem, discretisation.features.size)
+    usual, _ = default_counts(discretisation.problem, discretisation.features)
     inside = discretisation.interior_points
     return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)

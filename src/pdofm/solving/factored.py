@@ -141,7 +141,8 @@ class Solver:
         Args:
             sources: k functions (or numbers) in a list, each like the `source` of a Problem; or an array of their
                 values at ``points["equation"]``, of shape (n, k), with e equations (n, e, k); or one number, the same
-                for all. None is the problem's own source for all.
+                for all. None is the problem's own source for all. With several regions also a dictionary of these
+                forms by region.
             boundary: a dictionary from names of conditions to the same forms, with arrays at ``points[name]``; the data
                 replace the right side of that condition (for a `Condition`, residual(u, x) = data). Conditions that it
                 leaves out keep their own. With a single condition the dictionary may be left out.
@@ -246,7 +247,7 @@ def factor(
         check_linear(discretisation)
     with clock("factor"):
         factorization = (Linear() if method is None else method).lstsq.factor(system.A)
-    free = undetermined(discretisation.features, factorization, discretisation.blocks[0].points)
+    free = undetermined(discretisation.features, factorization, discretisation.interior)
     stats = stats_of(discretisation, system, factorization, clock, free)
     verdict = judge(gathered(discretisation, free))
     _warn_of_freedom(problem, verdict)

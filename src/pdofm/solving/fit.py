@@ -8,7 +8,7 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import BoxPolynomials
 from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
@@ -21,7 +21,7 @@ from pdofm.solving.solution import Solution
 
 def fit(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     method: Method | None = None,
     points: int | None = None,

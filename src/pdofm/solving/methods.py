@@ -241,7 +241,7 @@ def _start(initial: Any, discretisation: Discretisation) -> Coefficients:
     if getattr(initial, "features", None) is features:
         initial = initial.coefficients
     if callable(initial) or isinstance(initial, Mapping) or np.ndim(initial) == 0:
-        points = discretisation.blocks[0].points
+        points = discretisation.interior
         return fitted(features, points, start_values(initial, discretisation.problem.layout, points))
     start = np.asarray(initial, dtype=np.float64)
     if start.shape != zero.shape:

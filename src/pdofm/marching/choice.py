@@ -1,0 +1,85 @@
+"""In which spaces an evolution is marched, and with which degrees."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from pdofm.errors import SolveError
+from pdofm.marching.intervals import Intervals
+from pdofm.marching.spaces import Space
+from pdofm.marching.statement import Statement
+from pdofm.marching.tiles import Tiles, fills_boxes
+from pdofm.marching.waves import Waves
+from pdofm.marching.whole import Whole
+
+MOST_WAVES = {1: 5000, 2: 400_000, 3: 1_000_000}
+"""Unknowns on a periodic grid, by dimension. In one dimension intervals take over from there."""
+
+TILE_DEGREES = {2: (6, 12), 3: (4, 6)}
+"""The lowest and the highest degree in boxes, by dimension."""
+
+MOST_IN_TILES = 60_000
+"""Unknowns in boxes."""
+
+MOST_IN_INTERVALS = 200_000
+"""Unknowns in intervals."""
+
+
+MOST_ON_THE_WHOLE = 900
+"""Functions on the whole of a domain, per component."""
+
+Candidates = list[tuple[Callable[[], Space], int]]
+"""Spaces to try, each with the most unknowns that it may have."""
+
+
+def stages_for(statement: Statement, slab_tol: float) -> int:
+    """The degree in time for a tolerance. In a linear problem factorisations serve many slabs, so that more stages,
+    and with them fewer slabs, are cheaper."""
+    digits = -math.log10(slab_tol)
+    found = digits + 4 if statement.is_linear else 0.6 * digits + 3
+    return int(np.clip(math.ceil(found), 5, 15 if statement.is_linear else 12))
+
+
+def degree_for(statement: Statement, slab_tol: float) -> int:
+    """The degree in space for a tolerance."""
+    digits = -math.log10(slab_tol)
+    return int(np.clip(math.ceil(1.2 * digits + 5), 10, 20)) + max(statement.problem.orders(0)) // 2
+
+
+def tile_degree(statement: Statement, slab_tol: float) -> int:
+    """The degree in boxes for a tolerance."""
+    low, high = TILE_DEGREES[statement.domain.space.dim]
+    return int(np.clip(math.ceil(0.9 * -math.log10(slab_tol) + 2), low, high))
+
+
+def can_hold(statement: Statement) -> bool:
+    """Whether there is a space that holds small values relative to their own size: intervals, which come first where
+    the problem is not periodic."""
+    return statement.domain.space.is_box and statement.domain.space.dim == 1 and not statement.periodic
+
+
+def spaces(statement: Statement, slab_tol: float, floor: float = 1.0, number: int = 0) -> Candidates:
+    """The spaces to try, in this order, each with the most unknowns that it may have. Where that is possible, values
+    down to `floor`, relative to the whole, are represented relative to their own size."""
+    space = statement.domain.space
+    found: Candidates = []
+    if space.is_box and statement.periodic == frozenset(range(space.dim)) and space.dim in MOST_WAVES:
+        found.append((lambda: Waves.first(statement), MOST_WAVES[space.dim] * statement.components))
+    if space.is_box and space.dim == 1:
+        degree = degree_for(statement, slab_tol)
+        if floor < 1:
+            found.append((lambda: Intervals.first(statement, degree, floor), MOST_IN_INTERVALS))
+        found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
+    if not found and space.dim in TILE_DEGREES:
+        if fills_boxes(statement):
+            degree = tile_degree(statement, slab_tol)
+            found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
+        elif not statement.periodic:
+            found.append((lambda: Whole.first(statement, number), MOST_ON_THE_WHOLE * statement.components))
+    if not found:
+        raise SolveError(
+            f"march does not know a space for {space!r} yet: it solves in one to three dimensions. Use "
+            "solve(problem), which solves for all times at once."
+        )
+    return found

@@ -1,0 +1,258 @@
+"""One set of functions on the whole of space, of any family and on any domain.
+
+They are made orthonormal in L2, and the equation is tested with them. The conditions B act on the equation through
+multipliers, so that a slab satisfies
+
+    [ M  Bᵀ ] [c]   [f]
+    [ B  -δ ] [μ] = [g].
+
+With small δ this is Galerkin's method among the functions that satisfy the conditions, as far as there are any. It is
+stable for the heat equation on any domain, where least squares and collocation are not: the conditions are penalised
+by 1/δ, and as the equation and the conditions are satisfied by the solution, the penalty is without error.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Complex, Float
+from scipy.linalg import solve_triangular
+
+from pdofm.calculus.jets import Index
+from pdofm.calculus.terms import Term
+from pdofm.domain import Part
+from pdofm.domain.quadrature import over_part, quadrature_of
+from pdofm.features import Chebyshev, Features
+from pdofm.marching.arrays import Points, Vector
+from pdofm.marching.saddle import DenseSaddle, SaddleFactors
+from pdofm.marching.spaces import States
+from pdofm.marching.statement import JetOf, Statement, TermAt
+from pdofm.marching.trees import part_in_space
+
+DEPENDENT = 1e-11
+"""Combinations of features whose norm is below this fraction of the largest are left out."""
+
+LAST = 0.1
+"""This part of the functions, those that vary most, tells what may be missing."""
+
+PER_AXIS = 2.2
+"""Nodes of quadrature along an axis, in units of the d-th root of the number of features."""
+
+ON_BOUNDARY = 1.5
+"""Nodes along each parameter of a piece of the boundary, in units of those along an axis of space."""
+
+DEGREES = {1: (16, 16), 2: (10, 4), 3: (6, 2)}
+"""The first degree of polynomials and the step to the next, by dimension."""
+
+State = Float[np.ndarray, "... _"]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A condition at points of the boundary: the term there, its derivatives, those of the functions, and weights."""
+
+    at: TermAt
+    used: tuple[Index, ...]
+    tables: dict[Index, Float[np.ndarray, "n r"]]
+    scale: Vector
+
+
+def _by_size(
+    weighted: Float[np.ndarray, "n m"], ranks: Float[np.ndarray, " m"], share: float
+) -> tuple[Float[np.ndarray, "m r"], int]:
+    """Orthonormal combinations of functions with these values, those with large coefficients last; and how many of them
+    tell what may be missing. Of the functions only this share is used, those with the lowest ranks."""
+    kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
+    sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
+    count = int(np.sum(sizes > DEPENDENT * sizes[0]))
+    basis = np.zeros((len(ranks), count))
+    basis[kept] = directions[:count].T / sizes[:count]
+    return basis, max(1, int(LAST * count))
+
+
+def _by_degree(weighted: Float[np.ndarray, "n m"], degree: int, dim: int) -> tuple[Float[np.ndarray, "m m"], int]:
+    """Orthonormal polynomials of ascending degree; and the number of those with the last two degrees."""
+    triangle = np.linalg.qr(weighted, mode="r")
+    return solve_triangular(triangle, np.eye(len(triangle))), len(triangle) - math.comb(degree - 2 + dim, dim)
+
+
+class Whole:
+    """Orthonormal combinations of features on the domain.
+
+    Args:
+        statement: the problem.
+        features: of space.
+        share: the part of the features that is used, those with the lowest ranks.
+        is_fixed: whether the features were given. Otherwise they are polynomials, whose degree is raised.
+    """
+
+    kind = "functions on the whole domain"
+
+    def __init__(self, statement: Statement, features: Features, share: float = 1.0, is_fixed: bool = True):
+        self.statement, self.features, self.is_fixed = statement, features, is_fixed
+        domain, space = statement.domain, statement.domain.space
+        self.dim = space.dim
+        self._order = int(np.ceil(PER_AXIS * features.size ** (1 / self.dim))) + 6
+        rule = quadrature_of(space).whole(self._order)
+        self._points, self._weights = rule.points, rule.weights / rule.weights.sum()
+        self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
+        self._equation = statement.placed(statement.equation, self._points)
+        self._used = statement.placed(statement.equation, self._points[:: max(1, len(self._points) // 256)]).used(
+            self._times
+        )
+        in_space = list(dict.fromkeys([(0,) * self.dim, *(index[:-1] for index in self._used)]))
+        jets = features.jets(self._points, in_space)
+        weighted = jets[0] * np.sqrt(self._weights)[:, None]
+        if is_fixed:
+            self._basis, self._last = _by_size(weighted, features.ranks, share)
+        else:
+            self._basis, self._last = _by_degree(weighted, self.degree, self.dim)
+        self.rank = self._basis.shape[1]
+        self._tables = {index: each @ self._basis for index, each in zip(in_space, jets, strict=True)}
+        self.shape = (statement.components, self.rank)
+        self.size = int(np.prod(self.shape))
+        free = np.array([order == 0 for order in statement.time_orders])
+        self.algebraic = np.broadcast_to(free[:, None], self.shape).reshape(-1)
+
+    @classmethod
+    def first(cls, statement: Statement, number: int = 0) -> "Whole":
+        """Polynomials of a low degree. Successive runs never have the same degree, or their difference would not
+        show what the polynomials leave out."""
+        space = statement.domain.space
+        low, step = DEGREES[space.dim]
+        return cls(statement, Chebyshev(space, degree=low + (number % 2) * step // 2), is_fixed=False)
+
+    @property
+    def degree(self) -> int:
+        """The degree of polynomials."""
+        assert isinstance(self.features, Chebyshev)
+        assert isinstance(self.features.degree, int)
+        return self.features.degree
+
+    @cached_property
+    def _conditions(self) -> list[Rows]:
+        return [self._condition(term) for term in self.statement.lateral]
+
+    def _condition(self, term: Term) -> Rows:
+        assert isinstance(term.on, Part)
+        rule = over_part(part_in_space(term.on), int(np.ceil(ON_BOUNDARY * self._order)))
+        at = self.statement.placed(term, rule.points, rule.normals)
+        used = at.used(self._times)
+        which = list(dict.fromkeys(index[:-1] for index in used))
+        tables = dict(zip(which, self.features.jets(rule.points, which) @ self._basis, strict=True))
+        size = max(float(np.max(np.abs(each))) for each in tables.values())
+        own = float(np.max(np.abs(self._tables[(0,) * self.dim])))
+        return Rows(at, used, tables, np.sqrt(rule.weights / rule.weights.sum()) * own / size)
+
+    # Functions
+
+    def _jet_of(self, tables: dict[Index, np.ndarray], states: States) -> JetOf:
+        def jet(index: Index) -> Float[np.ndarray, "p n C"]:
+            return np.swapaxes(states[index[-1]].reshape(-1, *self.shape) @ tables[index[:-1]].T, 1, 2)
+
+        return jet
+
+    def quadrature(self) -> tuple[Points, Vector]:
+        """The nodes and their weights."""
+        return self._points, self._weights
+
+    def norms(self, state: State) -> Float[np.ndarray, "... C"]:
+        """The root mean square of each component: the functions are orthonormal."""
+        return np.linalg.norm(state.reshape(*state.shape[:-1], *self.shape), axis=-1)
+
+    def tails(self, state: State, scale: Vector) -> Vector:
+        """The norm of the last functions, relative to the size of the solution."""
+        last = state.reshape(-1, *self.shape)[..., self.rank - self._last :]
+        return np.max(np.linalg.norm(last, axis=-1) / scale, keepdims=True)[0]
+
+    # Rows
+
+    def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p _"]:
+        """The equation, tested, and all conditions, at several times."""
+        found = self._equation.residual(times, self._jet_of(self._tables, states), self._used)
+        tested = np.swapaxes(found * self._weights[:, None], 1, 2) @ self._tables[(0,) * self.dim]
+        by_component = np.empty_like(tested)
+        by_component[:, list(self.statement.matched)] = tested
+        rows = [by_component.reshape(len(times), -1)]
+        for each in self._conditions:
+            found = each.at.residual(times, self._jet_of(each.tables, states), each.used)
+            rows.append((found * each.scale[:, None]).reshape(len(times), -1))
+        return np.concatenate(rows, axis=1)
+
+    def linearise(self, states: States, time: float) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The tested equation and the conditions, linearised, by power of the time derivative."""
+        jet, powers = self._jet_of(self._tables, states), range(self.statement.order + 1)
+        G = self._equation.coefficients(time, jet, self._used)
+        tests = (self._tables[(0,) * self.dim] * self._weights[:, None]).T
+        squares = [np.zeros((*self.shape, *self.shape)) for _ in powers]
+        for a, index in enumerate(self._used):
+            for k, own in enumerate(self.statement.matched):
+                for c in range(self.shape[0]):
+                    if G[:, k, a, c].any():
+                        squares[index[-1]][own, :, c] += (tests * G[:, k, a, c]) @ self._tables[index[:-1]]
+        parts: list[list[np.ndarray]] = [[] for _ in powers]
+        for each in self._conditions:
+            G = each.at.coefficients(time, self._jet_of(each.tables, states), each.used)
+            G = G * each.scale[:, None, None, None]
+            blocks = [np.zeros((*G.shape[:2], *self.shape)) for _ in powers]
+            for a, index in enumerate(each.used):
+                blocks[index[-1]] += np.einsum("nkc,nr->nkcr", G[:, :, a], each.tables[index[:-1]])
+            for part, block in zip(parts, blocks, strict=True):
+                part.append(block.reshape(-1, self.size))
+        none = np.zeros((0, self.size))
+        return [
+            (square.reshape(self.size, self.size), np.concatenate([none, *part]))
+            for square, part in zip(squares, parts, strict=True)
+        ]
+
+    def factor(self, linear: list[tuple[np.ndarray, np.ndarray]], rates: Complex[np.ndarray, " k"]) -> SaddleFactors:
+        """Factor the matrix with multipliers for functions that grow as exp(rate t)."""
+        found = []
+        for rate in rates.tolist():
+            own = rate.real if rate.imag == 0 else rate
+            square, conditions = (
+                sum((own**power * part[i] for power, part in enumerate(linear)), np.zeros(())) for i in range(2)
+            )
+            found.append(DenseSaddle(square, conditions))
+        return SaddleFactors(tuple(found))
+
+    # The answer
+
+    def coefficients(self, state: Float[np.ndarray, "q _"]) -> Float[np.ndarray, "q m C"]:
+        """The coefficients of functions in `features`."""
+        return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.T, 1, 2)
+
+    def fitted(self) -> States:
+        """The state at the start, projected."""
+        tests = self._tables[(0,) * self.dim] * self._weights[:, None]
+        return [each.T.reshape(-1) for each in np.einsum("nr,onc->orc", tests, self.statement.start(self._points))]
+
+    # Refinement
+
+    def marked(self, tails: Vector, tol: float) -> bool | None:
+        """True if polynomials of a higher degree are needed."""
+        return True if not self.is_fixed and tails[0] > tol else None
+
+    def refined(self, marks: bool, states: States) -> "tuple[Whole, States]":
+        """Polynomials of a higher degree."""
+        other = self.described([self.degree + DEGREES[self.dim][1]])
+        none, tests = [(0,) * self.dim], other._tables[(0,) * self.dim] * other._weights[:, None]
+        found = []
+        for state in states:
+            values = self.features.expand(other._points, none, self.coefficients(state[None])[0])[0]
+            found.append((tests.T @ values).T.reshape(-1))
+        return other, found
+
+    def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Whole, States]":
+        """This space: a lower degree would save little."""
+        return self, states
+
+    @property
+    def description(self) -> list:
+        """The degree of polynomials, nothing if the features were given."""
+        return [] if self.is_fixed else [self.degree]
+
+    def described(self, description: list) -> "Whole":
+        """Polynomials of this degree."""
+        return Whole(self.statement, Chebyshev(self.statement.domain.space, degree=description[0]), is_fixed=False)
