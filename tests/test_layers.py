@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 LAYERS = [
     *("version", "_types", "errors", "deprecation", "shown", "metrics"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
-    *("training", "adaptive", "questions", "cluster"),
+    *("training", "adaptive", "questions", "families", "cluster"),
     *("output", "studio", "zoo", "experiments", "challenge", "bench", "runs", "cli", "__init__"),
 ]
 
@@ -31,12 +31,14 @@ STRANGERS = [{"problem", "features"}]
 LAZILY_UPWARD = {
     "numerics": {"cluster"},
     "shown": {"output"},
+    "features": {"discrete"},
+    "families": {"output"},
     "solving": {"output"},
     "marching": {"output"},
     "domain": {"output"},
 }
 
-DRAWING = {"output.plot", "output.domains", "output.surface"}
+DRAWING = {"output.plot", "output.domains", "output.surface", "output.sweeps"}
 SLOW = ("matplotlib", "scipy.stats", "shapely", "meshio")
 
 

@@ -15,6 +15,7 @@ from pdofm.training import losses
 
 SQUARE = pf.Box([-1, -1], [1, 1])
 FEW = {
+    "keep": "last",
     "optimiser": optax.adam(1e-2),
     "steps": 40,
     "points": 64,

@@ -38,10 +38,12 @@ from pdofm.domain import (  # noqa: E402
     read_geojson,
     read_svg,
 )
+from pdofm.families.family import Family  # noqa: E402
 from pdofm.features import (  # noqa: E402
     BoxFeatures,
     BoxPolynomials,
     Chebyshev,
+    Combined,
     Concatenate,
     CornerFunctions,
     EdgeFunctions,
@@ -91,6 +93,7 @@ __all__ = [
     "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
+    "Combined",
     "Concatenate",
     "Condition",
     "Cone",
@@ -106,6 +109,7 @@ __all__ = [
     "Errors",
     "Evolution",
     "Extrusion",
+    "Family",
     "Features",
     "Fourier",
     "Functions",

@@ -67,5 +67,5 @@ def _train(search: Search, make: Callable[[int], Features], size: int, untrained
 def _attempt_trained(search: Search, features: Features, steps: int, why: str) -> Solution | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # training that broke down returns its last good features
-        trained = pretrain(search.problem, features, steps=steps, key=search.seed, progress=False)
+        trained = pretrain(search.problem, features, steps=steps, key=search.seed, progress=False, keep="last")
     return search.attempt(f"network, {steps} steps trained", why, trained.features)

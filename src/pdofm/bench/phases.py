@@ -87,7 +87,7 @@ def bench_training() -> list[Row]:
     problem, features = pf.zoo.get("poisson-square"), pf.NetworkFeatures(_SQUARE, size=500, depth=2)
 
     def training(orthogonality: float, precision: str) -> Callable[[], Any]:
-        fixed = {"steps": 20, "tolerance": 0.0, "resample": False, "progress": False}
+        fixed = {"steps": 20, "tolerance": 0.0, "resample": False, "progress": False, "keep": "last"}
         options = fixed | {"orthogonality": orthogonality, "precision": precision}
         return lambda: pf.pretrain(problem, features, **options).coefficients
 

@@ -93,10 +93,13 @@ class Part:
         """
         check_request(n, sampling)
         rng = generator(key)
-        counts = _shares(n, np.array([piece.measure for piece in self.pieces]))
-        samples = [piece.sample(count, sampling, rng) for piece, count in zip(self.pieces, counts, strict=True)]
+        samples = [piece.sample(count, sampling, rng) for piece, count in zip(self.pieces, self.shares(n), strict=True)]
         points, normals = (np.concatenate(arrays) for arrays in zip(*samples, strict=True))
         return points, normals
+
+    def shares(self, n: int) -> list[int]:
+        """How many of n points are on each piece."""
+        return _shares(n, np.array([piece.measure for piece in self.pieces]))
 
     def where(self, predicate: Callable[..., Any]) -> "Part":
         """The part where `predicate(x)` holds, for instance `lambda x: x[0] < 0`; in space-time `predicate(x, t)`.

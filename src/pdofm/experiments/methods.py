@@ -129,7 +129,7 @@ def _pretrained(problem: pf.Problem, method: str, size: int, seed: int, **option
 
 def pretrain(problem: pf.Problem, network: pf.Features, *, progress: bool = False, **options: Any) -> pf.Trained:
     """Pretrain features. An interruption also ends the experiment, because half-trained features are not a result."""
-    trained = pf.pretrain(problem, network, progress=progress, **options)
+    trained = pf.pretrain(problem, network, **({"progress": progress, "keep": "last"} | options))
     if trained.verdict.status is pf.Status.INTERRUPTED:
         raise KeyboardInterrupt
     return trained

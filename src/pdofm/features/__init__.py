@@ -4,6 +4,7 @@ from pdofm.features.base import Features, check_count, polynomial_degree
 from pdofm.features.boxes import BoxPolynomials, InBoxes
 from pdofm.features.boxfeatures import BoxFeatures
 from pdofm.features.byregion import RegionFeatures
+from pdofm.features.combined import Combined
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.edges import EdgeFunctions
@@ -24,6 +25,7 @@ __all__ = [
     "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
+    "Combined",
     "Concatenate",
     "CornerFunctions",
     "EdgeFunctions",

@@ -137,6 +137,19 @@ class Features(Shown, Declared):
         fields = lambda features: [getattr(features, name) for name in self.scaled]
         return eqx.tree_at(fields, self, [factor * field for field in fields(self)])
 
+    def orthonormal(self, on: Any, size: int | None = None) -> Any:
+        """The features in a basis that is orthonormal, ordered by importance: a `Combined`.
+
+        Args:
+            on: a `Domain`, for an orthonormal basis in L² there; or a `Problem`, for one in the norm of its rows, so
+                that its least-squares matrix is perfectly conditioned.
+            size: how many functions are kept; by default all that are orthonormal to about 1e-11. Those that come after
+                them are differences of nearly dependent features, with fewer digits.
+        """
+        from pdofm.discrete.orthonormal import orthonormal
+
+        return orthonormal(self, on, size)
+
     def on(self, domain: HasBox) -> "Features":
         """The same features on the box of another domain, through the affine map between the two boxes."""
         lower, upper = box_of(domain)

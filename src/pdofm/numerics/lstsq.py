@@ -13,10 +13,18 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import blas, lapack, qr, solve_triangular, svd
+from scipy.linalg import lapack, qr, solve_triangular, svd
 
 from pdofm._types import Matrix, Vector
 from pdofm.errors import SolveError
+from pdofm.numerics.householder import (
+    back_substitute,
+    check_info,
+    reflect,
+    smallest_solution,
+    triangularise,
+    with_zeros,
+)
 from pdofm.numerics.sized import Sized
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -34,12 +42,13 @@ class _Inverse:
     """The pseudo-inverse of a triangle, truncated to its numerical rank.
 
     `rotate` maps a right-hand side to coordinates in the part of the range that is kept (None if all of it is kept),
-    and `finish` maps these to a solution.
+    and `finish` maps these to a solution. `transposed` is the transpose of both together.
     """
 
     rank: int
     rotate: Callable[[np.ndarray], np.ndarray] | None
     finish: Callable[[np.ndarray], np.ndarray]
+    transposed: Callable[[np.ndarray], np.ndarray]
     condition: float
 
     def apply(self, y: np.ndarray) -> np.ndarray:
@@ -66,7 +75,7 @@ class LeastSquares(ABC):
             raise SolveError(
                 "The least-squares matrix has entries that are not finite. Check the operator and the features."
             )
-        reflectors, tau = _triangularise(A, overwrite=overwrite)
+        reflectors, tau = triangularise(A, overwrite=overwrite)
         triangle = np.tril(reflectors[:columns].T).T
         # Without scaling, small but independent columns would fall below rcond. The columns of R have the norms of
         # those of A.
@@ -93,8 +102,11 @@ class SVD(LeastSquares):
         def finish(y: np.ndarray) -> np.ndarray:
             return right @ (y.T / kept).T
 
+        def transposed(g: np.ndarray) -> np.ndarray:
+            return rotation.T @ ((right.T @ g).T / kept).T
+
         rotation = left[:, :rank].T
-        return _Inverse(rank, lambda y: rotation @ y, finish, float(singular[0] / singular[rank - 1]))
+        return _Inverse(rank, lambda y: rotation @ y, finish, transposed, float(singular[0] / singular[rank - 1]))
 
 
 class QR(LeastSquares):
@@ -111,12 +123,16 @@ class QR(LeastSquares):
         # the inverse. With pivoting, no diagonal entry would be smaller, and the first one would be 1.
         smallest = reciprocal * np.linalg.norm(triangle, 1) / len(triangle) ** 0.5
         if smallest > max(self.rcond, EPSILON):
-            return _Inverse(len(triangle), None, partial(_back_substitute, triangle), 1 / reciprocal)
+            solves = partial(back_substitute, triangle), partial(solve_triangular, triangle, trans=1)
+            return _Inverse(len(triangle), None, *solves, 1 / reciprocal)
         (reflectors, tau), r, pivots = qr(triangle, mode="raw", pivoting=True, check_finite=False)
         r = np.asfortranarray(r)
         diagonal = np.abs(np.diag(r))
         rank = int(np.count_nonzero(diagonal > self.rcond * diagonal[0]))
-        solve = partial(_back_substitute, r) if rank == len(diagonal) else _smallest(r[:rank])
+        if rank == len(diagonal):
+            solve, solve_transposed = partial(back_substitute, r), partial(solve_triangular, r, trans=1)
+        else:
+            solve, solve_transposed = smallest_solution(r[:rank])
 
         def finish(y: np.ndarray) -> np.ndarray:
             solved = solve(y)
@@ -124,8 +140,11 @@ class QR(LeastSquares):
             c[pivots] = solved
             return c
 
+        def transposed(g: np.ndarray) -> np.ndarray:
+            return reflect(reflectors, tau, with_zeros(solve_transposed(g[pivots]), len(g)), "N")
+
         condition = float(diagonal[0] / diagonal[rank - 1])
-        return _Inverse(rank, lambda y: _reflect(reflectors, tau, y)[:rank], finish, condition)
+        return _Inverse(rank, lambda y: reflect(reflectors, tau, y)[:rank], finish, transposed, condition)
 
 
 @dataclass(frozen=True)
@@ -155,18 +174,27 @@ class Factorization:
         factoring; it pays off if there are about as many right-hand sides as A has columns, or more."""
         work = int(lapack.dorgqr(self.reflectors, self.tau, lwork=-1)[1][0])
         q, _, info = lapack.dorgqr(self.reflectors, self.tau, lwork=work)
-        _check(info, "dorgqr")
+        check_info(info, "dorgqr")
         rotate = self.inverse.rotate
         basis = q if rotate is None else np.asfortranarray(q @ rotate(np.eye(len(self.scale))).T)
         return Explicit(basis, self.inverse.finish, self.scale)
 
     def project(self, b: Tall) -> Short:
         """The leading entries of Qᵀb, on which alone the solution depends."""
-        return _reflect(self.reflectors, self.tau, b)[: len(self.scale)]
+        return reflect(self.reflectors, self.tau, b)[: len(self.scale)]
 
     def solve(self, b: Tall) -> Short:
         """The least-squares solution."""
         return self.finish(self.project(b))
+
+    def missed(self, b: Tall) -> Any:
+        """The norm of the part of right-hand sides that is outside of the range of A."""
+        return np.linalg.norm(reflect(self.reflectors, self.tau, b)[len(self.scale) :], axis=0)
+
+    def adjoint(self, g: Short) -> Tall:
+        """The transpose of `solve`: how much each entry of a right-hand side contributes to gᵀc."""
+        scaled = self.inverse.transposed((g.T / self.scale).T)
+        return reflect(self.reflectors, self.tau, with_zeros(scaled, len(self.reflectors)), "N")
 
     def multiply(self, c: Short) -> Short:
         """The projection of A c, computed from the triangle."""
@@ -184,7 +212,7 @@ class Factorization:
         y = np.array(projected)
         y[columns:] = 0.0
         if self.inverse.rotate is None:  # back substitution keeps the zeros at the end
-            return (_back_substitute(self.triangle, y).T / self.scale).T
+            return (back_substitute(self.triangle, y).T / self.scale).T
         if columns > 0:
             leading = np.asfortranarray(self.triangle[:columns, :columns])
             y[:columns] = (self.method.invert(leading).apply(y[:columns]).T / self.scale[:columns]).T
@@ -243,7 +271,7 @@ class Folding:
                 self._fold()
 
     def _fold(self) -> None:
-        reflectors, _ = _triangularise(self._stack[: self._filled], overwrite=True)
+        reflectors, _ = triangularise(self._stack[: self._filled], overwrite=True)
         self._stack[: self._held] = np.triu(reflectors[: self._held])
         self._filled = self._held
 
@@ -269,14 +297,14 @@ class Reflected(Sized):
         columns = A.shape[1]
         if len(A) < columns:
             A = np.concatenate([A, np.zeros((columns - len(A), columns))])
-        self._columns, (self._reflectors, self._tau) = columns, _triangularise(A, overwrite=True)
+        self._columns, (self._reflectors, self._tau) = columns, triangularise(A, overwrite=True)
         self.triangle = np.asfortranarray(np.triu(self._reflectors[:columns]))
 
     def apply(self, b: Float[np.ndarray, "rows sides"]) -> tuple[Short, Float[np.ndarray, "rest sides"]]:
         """Qᵀ times a right-hand side: the part beside the triangle, and what no combination of the columns reaches."""
         missing = max(len(self._reflectors) - len(b), 0)
         whole = np.concatenate([b, np.zeros((missing, b.shape[1]))]) if missing else b
-        found = _reflect(self._reflectors, self._tau, whole)
+        found = reflect(self._reflectors, self._tau, whole)
         return found[: self._columns], found[self._columns :]
 
 
@@ -288,7 +316,7 @@ class Stacked(Sized):
         found, self._below, self._factors, info = lapack.dtpqrt(
             n, min(TRIANGLE_BLOCK, n), np.asfortranarray(first), np.array(second, order="F"), overwrite_b=True
         )
-        _check(info, "dtpqrt")
+        check_info(info, "dtpqrt")
         self.triangle = np.asfortranarray(np.triu(found))
 
     def apply(
@@ -297,53 +325,5 @@ class Stacked(Sized):
         """Qᵀ times a right-hand side, given as the parts beside both triangles."""
         sides = [np.array(each, order="F") for each in (top, bottom)]
         *found, info = lapack.dtpmqrt(len(top), self._below, self._factors, *sides, trans="T")
-        _check(info, "dtpmqrt")
+        check_info(info, "dtpmqrt")
         return found[0], found[1]
-
-
-def _triangularise(A: Matrix, *, overwrite: bool) -> tuple[Matrix, Float[np.ndarray, " cols"]]:
-    """Householder QR in the format of LAPACK: R with the reflectors below it, and the factors of the reflectors."""
-    work = int(lapack.dgeqrf_lwork(*A.shape)[0])
-    reflectors, tau, _, info = lapack.dgeqrf(A, lwork=work, overwrite_a=overwrite)
-    _check(info, "dgeqrf")
-    return reflectors, tau
-
-
-def _reflect(reflectors: Matrix, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Qᵀy, with Q in the format of `_triangularise`."""
-    right = y.reshape(len(y), -1)
-    work = int(lapack.dormqr("L", "T", reflectors, tau, right, -1)[1][0])
-    rotated, _, info = lapack.dormqr("L", "T", reflectors, tau, right, work)
-    _check(info, "dormqr")
-    return rotated.reshape(y.shape)
-
-
-def _smallest(trapezoid: Float[np.ndarray, "rank cols"]) -> Callable[[np.ndarray], np.ndarray]:
-    """The function that solves with a wide upper trapezoid for the solution of smallest norm. The trapezoid is factored
-    as [T 0] Z, with T a triangle and Z orthogonal."""
-    rank, columns = trapezoid.shape
-    rotated, tau, info = lapack.dtzrzf(trapezoid, lwork=int(lapack.dtzrzf_lwork(rank, columns)[0]))
-    _check(info, "dtzrzf")
-    triangle = np.asfortranarray(rotated[:, :rank])
-
-    def solve(y: np.ndarray) -> np.ndarray:
-        right = np.zeros((columns, y.reshape(len(y), -1).shape[1]), order="F")
-        right[:rank] = _back_substitute(triangle, y).reshape(rank, -1)
-        work = int(lapack.dormrz_lwork(columns, right.shape[1])[0])
-        solved, info = lapack.dormrz(rotated, tau, right, trans="T", lwork=work, overwrite_c=True)
-        _check(info, "dormrz")
-        return solved.reshape(columns, *y.shape[1:])
-
-    return solve
-
-
-def _back_substitute(upper: Matrix, y: np.ndarray) -> np.ndarray:
-    if y.ndim == 1 or not y.flags.c_contiguous:
-        return solve_triangular(upper, y, check_finite=False)
-    # In C order, y is the transpose of a matrix in Fortran order. Solving from the right needs no transposed copy.
-    return blas.dtrsm(1.0, upper, y.T, side=1, trans_a=1).T
-
-
-def _check(info: int, routine: str) -> None:
-    if info != 0:
-        raise SolveError(f"LAPACK {routine} failed with info = {info}. Check the matrix for huge values.")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, core
 
 from pdofm.calculus.operators import dt, normal_derivative, partial
 from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Layout, LeftSide, Term, Where, joined
@@ -26,7 +26,7 @@ FACE_PROBES = 64
 Data = Any
 """A number, a vector, or a function of (x) or (x, t); None where the exact solution provides the values."""
 
-
+_NUMBERS = (int, float, complex, np.number, core.Tracer)
 Coefficient = float | complex | Callable[..., Any]
 """A number, or a function of (x) or (x, t)."""
 
@@ -100,7 +100,7 @@ class _Mixed:
         of_u = _select(u, self.unknown)
         alpha, beta = (call(c, args, normal) if callable(c) else c for c in (self.alpha, self.beta))
         slope = beta * joined(normal_derivative(of_u, normal)(*args))
-        return slope if self.alpha == 0 else alpha * joined(of_u(*args)) + slope
+        return slope if isinstance(alpha, float) and alpha == 0 else alpha * joined(of_u(*args)) + slope
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Robin(BaseCondition):
 
     def __post_init__(self):
         for c in (self.alpha, self.beta):
-            if not (callable(c) or (isinstance(c, int | float | complex | np.number) and np.isfinite(c))):
+            if not (callable(c) or (isinstance(c, _NUMBERS) and (isinstance(c, core.Tracer) or np.isfinite(c)))):
                 raise ProblemError(
                     f"Condition {self.name!r}: alpha and beta must be numbers or functions of the point; got "
                     f"{shown(self.alpha)}, {shown(self.beta)}."

@@ -70,7 +70,16 @@ class Given:
         return layout.realified(joined(call(self.value, args, normal[: len(args[0])])))
 
 
-RightSide = Manufactured | Given
+class Varying:
+    """A right side that depends on parameters; `pdofm.problem.parametric` has the only kind."""
+
+    numbers: ClassVar[None] = None
+
+    def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
+        raise NotImplementedError
+
+
+RightSide = Manufactured | Given | Varying
 """The right side of a term as a function of a point; `numbers` holds its values if they are constants."""
 
 

@@ -17,7 +17,7 @@ from pdofm.calculus.symbol import Symbol, symbol_of
 from pdofm.calculus.terms import Layout, Realified, Term, distinct, in_layout, known_fields
 from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
-from pdofm.problem import checks, replacing
+from pdofm.problem import checks, example, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
 from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
@@ -61,6 +61,7 @@ class Problem(Shown):
     name: str = "problem"
     dtype: Any = float
 
+    @example.unless_like_an_example
     def __post_init__(self):
         if not isinstance(self.domain, Domain):
             raise ProblemError(

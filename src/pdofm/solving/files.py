@@ -7,11 +7,13 @@ accurate it is, and can be evaluated, drawn and used in other problems.
 
 import dataclasses
 import json
+from collections.abc import Callable
 from os import PathLike
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
+from pdofm.domain import Domain
 from pdofm.domain.files import describe, restored
 from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features
@@ -30,13 +32,41 @@ FORMAT = "pdofm-solution-1"
 number."""
 
 
+Reader = Callable[[dict[str, str], dict[str, np.ndarray], str], Any]
+"""From the header and the arrays of a file, and what messages call it, to what it describes."""
+
+_readers: dict[str, Reader] = {}
+
+
+@runtime_checkable
+class HasContent(Protocol):
+    """What describes itself as the content of a file."""
+
+    def content(self) -> bytes:
+        """The content."""
+        ...
+
+
+def reader(kind: str) -> Callable[[Reader], Reader]:
+    """Register a function that reads files of a format."""
+
+    def register(function: Reader) -> Reader:
+        _readers[kind] = function
+        return function
+
+    return register
+
+
 def save(path: Any, what: Any) -> None:
-    """Write features or a solution to a safetensors file, from which `load` restores them bit by bit.
+    """Write features, a solution or a reduced family to a safetensors file, from which `load` restores them bit by bit.
 
     Equal objects give equal files. The equation of a solution is not saved, because it is code.
     """
     if isinstance(what, Solution):
         features_io.write(path, content(what))
+        return
+    if isinstance(what, HasContent) and not isinstance(what, Features):
+        features_io.write(path, what.content())
         return
     if not isinstance(what, Features) and not isinstance(path, Features | Solution):
         raise FeaturesError(
@@ -59,6 +89,8 @@ def load(path: str | PathLike) -> Any:
     not know its equation.
     """
     header, arrays = features_io.read(path)
+    if header.get("format") in _readers:
+        return _readers[header["format"]](header, arrays, repr(str(path)))
     if header.get("format") != FORMAT:
         return features_io.load(path)
     return _solution(header, arrays, repr(str(path)))
@@ -110,8 +142,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
         domain = restored(about["domain"])
         unknowns = None if about["unknowns"] is None else {str(name): int(size) for name, size in about["unknowns"]}
         # Files of the first versions have real unknowns only.
-        dtype = complex if about.get("is_complex", False) else float
-        problem = _Kept(domain, _no_equation, unknowns=unknowns, name=str(about["name"]), dtype=dtype)
+        problem = without_equation(domain, unknowns, str(about["name"]), about.get("is_complex", False))
         expected = (features.size, problem.layout.components)
         if not isinstance(features, Features) or features.dim != domain.dim or coefficients.shape != expected:
             raise ValueError(f"coefficients of shape {coefficients.shape} do not fit the features")
@@ -132,6 +163,11 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
         )
     except features_io.MALFORMED as error:
         raise FeaturesError(f"{what} does not describe a solution of this package: {error!r}.") from error
+
+
+def without_equation(domain: Domain, unknowns: dict[str, int] | None, name: str, is_complex: bool) -> Problem:
+    """A problem of which only domain, unknowns and name are known."""
+    return _Kept(domain, _no_equation, unknowns=unknowns, name=name, dtype=complex if is_complex else float)
 
 
 def _inferred(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:

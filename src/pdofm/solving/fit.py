@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pdofm._types import Key
-from pdofm.discrete.discretisation import discretise
+from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
@@ -15,7 +15,7 @@ from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.inference import check_numbers, infer
-from pdofm.solving.methods import Linear, Method, run
+from pdofm.solving.methods import Linear, Method, Outcome, run
 from pdofm.solving.solution import Solution
 
 
@@ -54,11 +54,18 @@ def fit(
         discretisation = discretisation.with_held_out()
     if problem.parameters.names:
         return infer(discretisation, method, clock, tol, numbers or {})
+    return fit_at(discretisation, method, tol, clock)[0]
+
+
+def fit_at(
+    discretisation: Discretisation, method: Method | None, tol: float | None, clock: Clock
+) -> tuple[Solution, Outcome]:
+    """The solution at the points of a discretisation, which has some that are held out, and how it was found."""
     with clock("assemble"):
         system = (method or Linear()).system(discretisation)
     with clock("solve"):
         outcome = run(method, discretisation, system)
-    return concluded(discretisation, outcome, clock, tol)
+    return concluded(discretisation, outcome, clock, tol), outcome
 
 
 def _check_method(method: object) -> None:

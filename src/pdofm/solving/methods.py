@@ -38,6 +38,7 @@ class Outcome:
         kept: the system at the fitted points, if its rows are still there: an iteration overwrites them.
         held_out: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
             the factorization.
+        scales: what the rows of the factored matrix were scaled with, if that matrix belongs to the solution.
     """
 
     coefficients: Coefficients
@@ -48,6 +49,7 @@ class Outcome:
     steps: list[dict[str, float]] = field(default_factory=list)
     held_out: System | None = None
     kept: System | None = None
+    scales: np.ndarray | None = None
 
     @property
     def iteration_error(self) -> float:
@@ -97,7 +99,7 @@ class Linear(Method):
         _refuse(discretisation, discretisation.nonlinear_terms(c))
         held_out = None if system.held_out is None else system.held_out.moved(c)
         kept = system if system.folded is None else None
-        return Outcome(c, factorization, projected, found, held_out=held_out, kept=kept)
+        return Outcome(c, factorization, projected, found, held_out=held_out, kept=kept, scales=system.scales)
 
 
 def run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:

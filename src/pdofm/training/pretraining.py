@@ -36,6 +36,7 @@ from pdofm.solving.fit import fit
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge, judge_training
 from pdofm.training.checkpoint import fingerprint, resume, write
+from pdofm.training.keeping import best_of, check_keep
 from pdofm.training.loop import BROKEN, GOING, SMALL, Recipe, State, cast, draw, train, trainable_mask
 from pdofm.training.losses import Loss, Orthogonality, Projected, Samples, physics_of
 from pdofm.training.optimisers import Optimiser, check_optimiser, default_optimiser
@@ -52,8 +53,12 @@ class Trained(Shown):
     """What pretraining returns.
 
     Attributes:
-        features: the trained features, in float64.
-        coefficients: the output layer, (m, C), which was trained together with the features; see `network_solution`.
+        features: the features that are best for least squares, in float64: the trained ones, the same rescaled, or,
+            where training does not pay, those that were given; with ``keep="last"`` the trained ones.
+        gain: how many times smaller the estimated error is in these than in those that were given.
+        last: the trained features at the end.
+        coefficients: the output layer, (m, C), which was trained together with the `last` features; see
+            `network_solution`.
         history: a list per recorded quantity: "loss", "physics", "orthogonality", one entry per step.
         verdict: how the training ended; `reason` is a view of it.
     """
@@ -62,6 +67,9 @@ class Trained(Shown):
     coefficients: np.ndarray
     history: dict[str, list[float]]
     verdict: Verdict
+    last: Features | None = None
+    gain: float = 1.0
+    kept: str = "trained"
 
     @property
     def reason(self) -> str:
@@ -71,7 +79,9 @@ class Trained(Shown):
     def __repr__(self) -> str:
         loss = self.history.get("loss")
         course = f", loss from {loss[0]:.1e} to {loss[-1]:.1e}" if loss else ""
-        return f"Trained {self.features.size} features{course}: {self.reason}"
+        gained = f"; kept: {self.kept}, estimated error smaller {self.gain:.3g} times" if self.gain != 1.0 else ""
+        given = "; training did not pay, the given features are kept" if self.kept == "given" else gained
+        return f"Trained {self.features.size} features{course}: {self.reason}{given}"
 
     def network_solution(self, problem: Problem) -> Solution:
         """The network's own solution, with the output layer as trained: what a physics-informed network would answer.
@@ -79,9 +89,10 @@ class Trained(Shown):
         Its error estimate is the distance to the least-squares solution in the same features, which is far closer to
         the truth.
         """
-        better = fit(problem, self.features)
+        trained_with = self.features if self.last is None else self.last
+        better = fit(problem, trained_with)
         points = problem.domain.sample(NETWORK_POINTS)
-        own, reference = (evaluate(self.features, c, points) for c in (self.coefficients, better.coefficients))
+        own, reference = (evaluate(trained_with, c, points) for c in (self.coefficients, better.coefficients))
         estimate = distance(own, reference)
         trained = Verdict(Status.CONVERGED, "output layer as trained")
         verdict = judge(
@@ -111,6 +122,7 @@ def pretrain(
     checkpoint: str | PathLike | None = None,
     record: Mapping[str, Callable[[Features], float]] | None = None,
     progress: bool = True,
+    keep: str = "best",
 ) -> Trained:
     """Train features for a problem: PD-OFM with `orthogonality` > 0, PD-FM with 0.
 
@@ -137,6 +149,9 @@ def pretrain(
             resumed gives the same result, bit for bit.
         record: further quantities for the history, as functions of the features, measured every 20 steps.
         progress: show a progress bar if standard error is a terminal.
+        keep: "best" returns the trained features, or the same rescaled, only if least squares is more accurate in them
+            than in the given ones, at points that are not fitted; `gain` says by how much. "last" returns the trained
+            ones, as they are.
 
     A loss that is no longer finite stops the training with a warning, and a keyboard interrupt stops it quietly; both
     return the last good features, and the verdict says so.
@@ -144,6 +159,7 @@ def pretrain(
     check_problem("pretrain", problem)
     _check_features(problem, features)
     _check_settings(precision, orthogonality, steps, points)
+    check_keep(keep)
     optimiser = default_optimiser() if optimiser is None else optimiser
     check_optimiser(optimiser, resample)
     recipe = Recipe(
@@ -161,7 +177,9 @@ def pretrain(
     verdict = run.finish(record or {}, progress)
     if verdict.status is Status.DIVERGED:
         warnings.warn(f"Pretraining stopped: {verdict.reason}.", ConvergenceWarning, stacklevel=3)
-    return Trained(run.features, np.asarray(run.state.parameters[1], dtype=np.float64), run.history, verdict)
+    last, output = run.features, np.asarray(run.state.parameters[1], dtype=np.float64)
+    best = best_of(problem, features, last, key) if keep == "best" else (last, 1.0, "trained")
+    return Trained(best[0], output, run.history, verdict, last, *best[1:])
 
 
 class _Run:

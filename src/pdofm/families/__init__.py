@@ -1,0 +1,1 @@
+"""Families of problems: solved member by member, differentiated in their parameters, and reduced to few functions."""

@@ -1,0 +1,77 @@
+"""Reduced families and orthonormal features: accuracy, honest estimates, files."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pdofm as pf
+from pdofm.errors import ProblemError
+from pdofm.families.basis import principal
+
+SQUARE = pf.Box([-1, -1], [1, 1])
+POINTS = SQUARE.sample(200)
+
+
+def diffusion(mu) -> pf.Problem:
+    """-div((1 + mu₀ x + mu₁ y) grad u) = a wide bump, with a value on the boundary that is a parameter, too."""
+
+    def flux(u):
+        return lambda y: (1 + mu[0] * y[0] + mu[1] * y[1]) * pf.grad(u)(y)
+
+    return pf.Problem(
+        SQUARE,
+        operator=lambda u, x: -pf.div(flux(u))(x),
+        source=lambda x: jnp.cos(jnp.pi / 2 * x[0]) * jnp.cos(jnp.pi / 2 * x[1]),
+        conditions=[pf.Dirichlet(mu[2])],
+        name="diffusion",
+    )
+
+
+def drawn(seed: int, count: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform([-0.4, -0.4, 0], [0.4, 0.4, 1], (count, 3))
+
+
+@pytest.fixture(scope="module")
+def family() -> pf.Family:
+    return pf.Family(diffusion, pf.Chebyshev(SQUARE, 231), tol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def small(family):
+    return family.reduce(drawn(0, 80), tol=1e-5)
+
+
+def errors(small, family, mus) -> np.ndarray:
+    pairs = ((small(mu)(POINTS), family(mu)(POINTS)) for mu in mus)
+    return np.array([np.linalg.norm(found - truth) / np.linalg.norm(truth) for found, truth in pairs])
+
+
+def test_new_members_are_as_accurate_as_their_estimates_say(small, family):
+    mus = drawn(1, 20)
+    found, estimates = errors(small, family, mus), np.array([small(mu).error_estimate for mu in mus])
+    assert small.size < 60
+    assert found.max() < 1e-4
+    assert np.all(estimates > 0.3 * found)
+    assert np.median(estimates) < 1e-3
+
+
+def test_a_member_outside_of_what_was_learned_says_so(small):
+    u = small([0.1, 0.9, 0.5])
+    assert not u.converged
+    assert "parameter 1 is 0.9, outside of what was learned" in u.reason
+    with pytest.raises(ProblemError, match="have shape"):
+        small([0.1, 0.2])
+
+
+def test_principal_functions_are_orthonormal_and_weights_favour_the_typical_member():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((80, 60)) @ np.diag(0.7 ** np.arange(60)) @ rng.standard_normal((60, 60))
+    rows[:, :3] = rng.standard_normal((80, 3))  # members unlike the others
+    rows /= np.linalg.norm(rows, axis=0)
+    typical = {}
+    for target in ("worst", "mean"):
+        basis = rows @ principal(rows, 12, target)[0]
+        assert np.abs(basis.T @ basis - np.eye(12)).max() < 1e-10
+        q = np.linalg.qr(basis)[0]
+        typical[target] = np.exp(np.mean(np.log(np.linalg.norm(rows - q @ (q.T @ rows), axis=0) + 1e-16)))
+    assert typical["mean"] < typical["worst"]
