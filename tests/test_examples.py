@@ -38,6 +38,23 @@ def test_the_random_feature_method_has_its_published_error_and_gains_by_another_
     assert errors["RFM, scale chosen"] < 1e-9
 
 
+def test_the_heat_of_a_chip_passes_the_gap_to_its_sink():
+    example = runpy.run_path(str(EXAMPLES / "08_heat_sink.py"))
+    u = example["main"]()
+    through = -example["CHIP"] * float(u.side("chip").flux(u.problem.domain.part("chip|sink")))
+    assert u.converged
+    assert through == pytest.approx(10.0, abs=1e-7)
+
+
+def test_the_forces_on_both_sides_of_an_elastic_body_are_equal():
+    example = runpy.run_path(str(EXAMPLES / "10_elastic_fibre.py"))
+    u = example["main"](tol=1e-3)
+    right, left = (example["force"](u, part) for part in ("x0=upper", "x0=lower"))
+    assert u.converged
+    assert right == pytest.approx(0.0315, abs=1e-4)
+    assert left == pytest.approx(-right, rel=1e-2)
+
+
 def test_the_unknown_numbers_are_found_and_drawn(tmp_path):
     example = runpy.run_path(str(EXAMPLES / "07_unknown_numbers.py"))
     found = example["main"]()

@@ -114,6 +114,12 @@ FEATURES: dict[str, Build] = {
     "boxes": lambda domain, size, key: pf.BoxPolynomials.grid(
         domain, halves(domain), (size // 2 - 1,) if domain.dim == 1 else (size // 4 - 1, *(1,) * (domain.dim - 1))
     ),
+    "box-features": lambda domain, size, key: pf.BoxFeatures(
+        lambda box, seed: pf.RandomFeatures(box, size // 2, key=seed, initialisation="uniform", scale=4.0),
+        domain,
+        halves(domain),
+        key=key,
+    ),
     "slabs": lambda domain, size, key: slabs(domain, size),
     "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
@@ -138,9 +144,9 @@ NOT_DENSE = {
     "hard": "zero on the boundary",
     "hard-polynomials": "zero on the boundary",
 }
-WITHOUT_SCALE = FIXED
+WITHOUT_SCALE = FIXED | {"box-features"}
 # A plane box has neither holes nor edges, nor several regions; see test_singular_functions.py and test_materials.py.
-ELSEWHERE = {pf.HoleFunctions, pf.EdgeFunctions, RegionPolynomials}
+ELSEWHERE = {pf.HoleFunctions, pf.EdgeFunctions, pf.HarmonicPolynomials, pf.RegionFeatures, RegionPolynomials}
 WITH_CORNERS = {"corner": "there are no corners but those of plane domains"}
 DISCONTINUOUS = {"partition-a": "a sum of its features jumps at the interface, which its own terms forbid"}
 

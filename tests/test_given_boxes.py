@@ -61,6 +61,13 @@ def test_given_boxes_solve_and_the_estimate_is_near_the_error(make, boxes, degre
     assert u.stats.undetermined < 1e-8
 
 
+@pytest.mark.parametrize(("boxes", "degree"), [(2, 9), (4, 5), (8, 5)])
+def test_the_estimate_knows_that_errors_fall_slowly_at_a_corner(boxes, degree):
+    problem = pf.zoo.get("poisson-corner")
+    u = pf.solve(problem, pf.BoxPolynomials.grid(problem.domain, boxes, degree), tol=1.0)
+    assert 0.2 < u.error_estimate / u.errors().relative_l2 < 10
+
+
 def test_given_boxes_solve_in_three_dimensions():
     problem = problems.smooth_cube()
     u = pf.solve(problem, pf.BoxPolynomials.grid(problem.domain, (2, 1, 2), (6, 7, 6)))
@@ -157,7 +164,7 @@ def test_a_solution_that_is_not_unique_is_said():
 def test_arguments_without_a_use_in_boxes_are_refused():
     features = pf.BoxPolynomials.grid(SQUARE, 2, 4)
     for call in (pf.solve, pf.factor):
-        with pytest.raises(SolveError, match=r"places the points of polynomials in boxes by itself\. Leave out"):
+        with pytest.raises(SolveError, match=r"places the points of features in boxes by itself\. Leave out"):
             call(poisson(), features, points=100)
         with pytest.raises(SolveError, match=r"solved by a block QR.*without lstsq="):
             call(poisson(), features, method=pf.Linear(lstsq=pf.SVD()))

@@ -279,15 +279,21 @@ def test_fluxes_in_space_time_are_integrated_over_time():
     assert float(u.flux(domain.boundary)) == pytest.approx(4.0, abs=1e-11)
 
 
-def test_several_regions_are_refused():
-    regions = pf.Regions(left=pf.Interval(0, 1), right=pf.Interval(1, 2))
-    interface = pf.Interface(flux=lambda u, x, normal: pf.normal_derivative(u, normal)(x))
-    fields = {"operator": lambda u, x: pf.laplacian(u)(x), "source": 1.0}
-    with pytest.raises(ProblemError, match="means are not possible with several regions"):
-        pf.Problem(regions, conditions=[pf.Neumann(0.0), interface, pf.Mean(0.0)], **fields)
-    u = pf.solve(pf.Problem(regions, conditions=[pf.Dirichlet(0.0), interface], **fields), tol=1e-8)
-    with pytest.raises(ProblemError, match="Integrals are not possible with several regions"):
-        u.integral()
+def test_a_mean_over_several_regions_fixes_a_constant():
+    # k u'' = x - 1, which has the mean 0, without flux at the ends.
+    k, regions = {"left": 1.0, "right": 5.0}, pf.Regions(left=pf.Interval(0, 1), right=pf.Interval(1, 2))
+    fluxes = {name: lambda u, x, normal, k=k[name]: k * pf.normal_derivative(u, normal)(x) for name in k}
+    operators = {name: lambda u, x, k=k[name]: k * pf.laplacian(u)(x) for name in k}
+    conditions = [pf.Neumann(0.0), pf.Interface(flux=fluxes), pf.Mean(3.0)]
+    u = pf.solve(pf.Problem(regions, operators, lambda x: x[0] - 1, conditions), tol=1e-10)
+    assert u.converged
+    found = u.integral()
+    assert float(found) == pytest.approx(6.0, abs=1e-12)
+    assert found.error_estimate < 1e-8
+    # ∫ k u'² = -∫ f u by parts, region by region.
+    energy = float(u.integral(of=lambda u, x: u(x) * (x[0] - 1)))
+    inside = float(u.integral(of=lambda u, x: jnp.where(x[0] < 1, 1.0, 5.0) * pf.grad(u)(x)[0] ** 2))
+    assert inside == pytest.approx(-energy, rel=1e-10)
 
 
 def test_the_exact_solution_stays_if_it_has_a_new_mean():

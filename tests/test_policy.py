@@ -15,6 +15,7 @@ from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, Pdof
 from pdofm.features.boxes import BoxPolynomials
 from pdofm.solving.stats import Attempt
 from pdofm.solving.verdict import Status, Verdict, judge
+from pdofm.zoo import local
 
 
 def search_for(problem: str | pf.Problem, tol: float = 1e-8) -> Search:
@@ -77,11 +78,20 @@ def test_a_source_between_the_points_is_noticed():
             search.attempt("polynomials", "", pf.Chebyshev(search.problem.domain, size), "clustered")
         assert not search.resolved  # so that spaces go on growing
 
-    with pytest.warns(ConvergenceWarning, match=r"estimated error of .*, but .*between the .*points"):
+    with pytest.warns(ConvergenceWarning, match=r"estimated error of .*, because .*between the .*points"):
         u = pf.solve(problem, tol=1e-4, policy=two_spaces)
     assert u.attempts[1].change < 1e-10
-    assert u.error_estimate < 1e-10
+    assert u.attempts[1].estimate < 1e-10
     assert not u.converged
+    assert u.error_estimate == 1.0  # nothing is known of what is between the points
+
+
+@pytest.mark.parametrize("steepness", [100.0, 1000.0])
+def test_a_front_that_no_space_resolves_is_not_estimated_by_what_was_fitted(steepness):
+    with pytest.warns(ConvergenceWarning, match=r"because the residual between the collocation points is large"):
+        u = pf.solve(local.front(steepness), tol=1e-8, max_features=200, max_seconds=2.0)
+    assert u.verdict.status is pf.Status.UNRESOLVED
+    assert u.error_estimate >= 1.0  # no digit is claimed
 
 
 def test_a_source_that_is_rounding_noise_is_no_detail():

@@ -37,9 +37,9 @@ GOOD = Evidence(
 FAILURES = {
     Status.OUT_OF_STEPS: {"iteration": Verdict(Status.OUT_OF_STEPS, "20 steps did not suffice")},
     Status.UNDETERMINED: {"undetermined": 10 * NOT_UNIQUE},
+    Status.UNRESOLVED: {"hidden": 2 * HIDDEN},
     Status.INACCURATE: {"estimate": 1e-5},
     Status.VIOLATED: {"violations": {"equation": 0.0, "wall": 2 * VIOLATED}},
-    Status.UNRESOLVED: {"hidden": 2 * HIDDEN},
     Status.UNCONFIRMED: {"disagreement": 2e-3},
 }
 

@@ -62,7 +62,7 @@ def test_the_zoo_has_the_problems_of_the_paper_and_others():
 
 
 def test_groups_make_up_the_zoo():
-    groups = ("basic", "evolution", "local", "published")
+    groups = ("basic", "evolution", "local", "materials", "published")
     assert pf.zoo.names() == [name for group in groups for name in pf.zoo.names(group)]
     assert len(set(pf.zoo.names())) == len(pf.zoo.names())
     with pytest.raises(UnknownNameError, match=r"Unknown group of problems 'locla'. Did you mean 'local'"):

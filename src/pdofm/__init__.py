@@ -39,6 +39,7 @@ from pdofm.domain import (  # noqa: E402
     read_svg,
 )
 from pdofm.features import (  # noqa: E402
+    BoxFeatures,
     BoxPolynomials,
     Chebyshev,
     Concatenate,
@@ -48,10 +49,12 @@ from pdofm.features import (  # noqa: E402
     Fourier,
     Functions,
     HardDirichlet,
+    HarmonicPolynomials,
     HoleFunctions,
     NetworkFeatures,
     PartitionOfUnity,
     RandomFeatures,
+    RegionFeatures,
     SparsePolynomials,
     StretchedPolynomials,
     TransNet,
@@ -67,6 +70,7 @@ from pdofm.problem.problem import Problem  # noqa: E402
 from pdofm.problem.unknown import Data, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
+from pdofm.questions.table import Table  # noqa: E402
 from pdofm.solving.factored import Solver, factor  # noqa: E402
 from pdofm.solving.files import load, save  # noqa: E402
 from pdofm.solving.methods import Linear, Newton, Picard  # noqa: E402
@@ -84,6 +88,7 @@ __all__ = [
     "Annulus",
     "Ball",
     "Box",
+    "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
     "Concatenate",
@@ -105,6 +110,7 @@ __all__ = [
     "Fourier",
     "Functions",
     "HardDirichlet",
+    "HarmonicPolynomials",
     "HoleFunctions",
     "Implicit",
     "Initial",
@@ -126,6 +132,7 @@ __all__ = [
     "Polygon",
     "Problem",
     "RandomFeatures",
+    "RegionFeatures",
     "Regions",
     "Revolution",
     "Robin",
@@ -139,6 +146,7 @@ __all__ = [
     "Stats",
     "Status",
     "StretchedPolynomials",
+    "Table",
     "Torus",
     "Trained",
     "TransNet",

@@ -14,7 +14,7 @@ from pdofm._types import Key, Vector
 from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Difference
+from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Inside
 from pdofm.discrete.materials import make_cover
@@ -104,9 +104,14 @@ GOAL = 0.3
 
 
 def fits_boxes(problem: Problem) -> bool:
-    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only."""
+    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only; with several
+    regions also without periods and means."""
     dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
     terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
+    if problem.regions is not None and (
+        len(terms) < len(problem.terms) or any(isinstance(t.on, Average) for t in terms)
+    ):
+        return False
     each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
     return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 

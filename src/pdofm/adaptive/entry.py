@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
 from pdofm.adaptive.policy import default_policy
 from pdofm.adaptive.search import Policy, Search
 from pdofm.errors import ConvergenceWarning, SolveError
@@ -30,7 +29,7 @@ SEARCH_IS_LOCAL = (
 
 def solve(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     method: Method | None = None,
     points: int | None = None,
@@ -52,7 +51,8 @@ def solve(
     Args:
         problem: what to solve.
         features: the space to solve in; a number asks for that many features (per component) of the default family,
-            which `default_features` makes.
+            which `default_features` makes. With several regions also a dictionary with features for each of them; the
+            same features may serve all.
         method: `Linear`, `Newton` or `Picard`, each with its least-squares solver, as in ``Linear(lstsq=SVD())``; by
             default Linear if the problem is linear, else Newton.
         points, boundary_points: how many collocation points inside, and on all parts with conditions together; see
@@ -103,24 +103,7 @@ def _search(
             f"A search needs a relative error between {ROUNDING:g}, what rounding allows in float64, and 1; got "
             f"tol={tol:g}."
         )
-    if isinstance(problem, Problem) and problem.regions is not None:
-        return _solve_regions(problem, tol, method, key, max_features, max_seconds)
     return Search(problem, tol, method, key, max_features, max_seconds, candidates).run(policy)
-
-
-def _solve_regions(
-    problem: Problem, tol: float, method: Method | None, key: Key, max_features: int | None, max_seconds: float
-) -> Solution:
-    """Solve a problem with several regions, each of which has polynomials in boxes of its own."""
-    if not fits_boxes(problem):
-        raise SolveError(
-            f"{problem.name!r} has several regions, which are solved in boxes: in one to three dimensions, time "
-            "included, with functions that look at u at their own point only."
-        )
-    if method is not None:
-        raise SolveError("method= belongs to a domain of one region; with several regions leave it out.")
-    most = {} if max_features is None else {"max_unknowns": max_features * problem.layout.components}
-    return solve_in_boxes(problem, tol, max_seconds=max_seconds, key=key, **most)
 
 
 def _warn(solution: Solution) -> None:

@@ -18,17 +18,16 @@ from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.schedule import ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
+from pdofm.adaptive.spaces import has_singular_space, singular_space
+from pdofm.discrete.defaults import in_each_region
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
-from pdofm.features import Chebyshev, Concatenate, Features, Fourier, SparsePolynomials, polynomial_degree
+from pdofm.features import Chebyshev, Features, Fourier, SparsePolynomials
 from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
-
-HOLE_SHARE = 0.75
-"""The degree of the functions around holes, as a part of the degree that all features would have as polynomials."""
 
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
@@ -40,27 +39,29 @@ SPARSE = (1, 2)
 
 @dataclass(frozen=True)
 class Rule:
-    """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries."""
+    """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries; whether `in_regions`, too, for
+    problems with several regions."""
 
     why: str
     when: Callable[[Search], bool]
     run: Callable[[Search, str], object]
+    in_regions: bool = False
 
 
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. Then come polynomials, in many dimensions those in
-    few of the variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come
-    remedies for what is known to spoil them: singular functions of corners, edges and round holes, then polynomials
-    in boxes that adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer,
-    details that take more polynomials, and a partition of unity. Networks and random features, which depend least
-    on the shape of the solution, come last.
+    Features at hand come first. An evolution is marched in time. In several regions the singular functions of each of
+    them are tried at once. Then come polynomials, in many dimensions those in few of the variables at first: where the
+    solution is smooth nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them:
+    singular functions of corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks
+    and corners; where boxes do not apply or do not suffice, a layer, details that take more polynomials, and a
+    partition of unity. Networks and random features, which depend least on the shape of the solution, come last.
     """
     for rule in RULES:
         if search.over:
             return
-        if rule.when(search):
+        if (rule.in_regions or search.problem.regions is None) and rule.when(search):
             rule.run(search, rule.why)
 
 
@@ -96,12 +97,12 @@ def _grow_sparse_polynomials(search: Search, why: str) -> None:
 
 
 def _polynomials(search: Search) -> Callable[[int], Features]:
-    return lambda size: Chebyshev(search.problem.domain, size)
+    return lambda size: in_each_region(search.problem.domain, size, Chebyshev)
 
 
 def _grow_polynomials(search: Search, why: str) -> None:
     # Where something can be done about slow convergence, polynomials do not go on for long.
-    goes_on = ends_soon if _has_singular_functions(search) else pays
+    goes_on = ends_soon if _has_singular_functions(search) or _has_singular_regions(search) else pays
     search.grow("polynomials", why, _polynomials(search), "clustered", goes_on=goes_on)
 
 
@@ -116,20 +117,19 @@ def _grow_more_polynomials(search: Search, why: str) -> None:
 
 
 def _grow_singular_functions(search: Search, why: str) -> None:
-    domain = search.problem.domain
-
-    def make(size: int) -> Features:
-        singular = singular_functions(domain, round(HOLE_SHARE * polynomial_degree(size, domain.dim)))
-        taken = sum(features.size for features in singular)  # too many for a small budget, which grow() leaves out
-        return Concatenate(Chebyshev(domain, max(size - taken, size // 2)), *singular)
-
     without = min(search.ledger.estimates("polynomials"), default=math.inf)
 
     def goes_on(estimates: list[float], tol: float) -> bool:
         """Where singular functions do not help, polynomials alone converge faster."""
         return len(estimates) < 2 or (estimates[-1] < without and pays(estimates, tol))
 
-    search.grow("polynomials and singular functions", why, make, "clustered", goes_on=goes_on)
+    search.grow(
+        "polynomials and singular functions",
+        why,
+        lambda size: singular_space(search.problem, size),
+        "clustered",
+        goes_on=goes_on,
+    )
 
 
 def _refine_boxes(search: Search, why: str) -> None:
@@ -139,7 +139,7 @@ def _refine_boxes(search: Search, why: str) -> None:
             search.problem,
             search.tol,
             max_unknowns=ledger.max_in_boxes * search.problem.layout.components,
-            max_seconds=BOXES_SHARE * ledger.time_left,
+            max_seconds=(BOXES_SHARE if search.problem.regions is None else 1.0) * ledger.time_left,
             key=search.seed,
         )
     except PdofmError as error:
@@ -175,11 +175,15 @@ def _is_periodic(search: Search) -> bool:
     return not problem.layout.has_time and axes == set(range(problem.domain.dim))
 
 
+def _has_singular_regions(search: Search) -> bool:
+    return search.problem.regions is not None and has_singular_space(search.problem)
+
+
 def _has_singular_functions(search: Search) -> bool:
     """Whether the domain has corners, edges or holes, and the equation the singular functions that are known: it is one
     equation of second order. At re-entrant corners they help in other equations, too."""
     problem = search.problem
-    if problem.layout.has_time:
+    if problem.layout.has_time or problem.regions is not None:
         return False
     if any(corner.angle > math.pi + 1e-9 for corner in corners(problem.domain)):
         return True
@@ -218,18 +222,29 @@ def _is_local(search: Search) -> bool:
 
 
 RULES = (
-    Rule("they were given", lambda search: bool(search.candidates), _try_candidates),
+    Rule("they were given", lambda search: bool(search.candidates), _try_candidates, in_regions=True),
     Rule("an evolution: one slab of time after the other", _is_evolution, _march),
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
     Rule("many dimensions: few of them may interact", _has_many_dimensions, _grow_sparse_polynomials),
-    Rule("best where the solution is smooth", _always, _grow_polynomials),
+    Rule(
+        "regions are round, or have Laplace's equation",
+        _has_singular_regions,
+        _grow_singular_functions,
+        in_regions=True,
+    ),
+    Rule("best where the solution is smooth", _always, _grow_polynomials, in_regions=True),
     Rule(
         "polynomials converge slowly, and the domain has corners, edges or round holes",
         _has_singular_functions,
         _grow_singular_functions,
     ),
-    Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials),
-    Rule("polynomials converge slowly: boxes are split where the solution needs it", _boxes_apply, _refine_boxes),
+    Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials, in_regions=True),
+    Rule(
+        "polynomials converge slowly: boxes are split where the solution needs it",
+        _boxes_apply,
+        _refine_boxes,
+        in_regions=True,
+    ),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
     Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),

@@ -71,6 +71,7 @@ class Search(Shown):
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
         self._best_values: np.ndarray | None = None
+        self._best_of: dict[str, Solution] = {}  # of each space
         self._memory = Memory()
 
     @property
@@ -125,6 +126,8 @@ class Search(Shown):
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
         """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,
         from which it differs by `change`, or by the best one."""
+        if found.space not in self._best_of or _rank(found) < _rank(self._best_of[found.space]):
+            self._best_of[found.space] = found
         if self._best_values is not None:
             change = float(np.fmin(change, distance(self._best_values, values)))
         self.reached = self._verdict(found, change).converged
@@ -203,11 +206,28 @@ class Search(Shown):
                 "The policy has tried no space, or none within the budget. Let it call search.attempt(...), or raise "
                 "max_features."
             )
+        best = best if self.reached or self.undetermined else self._least_violating(best)
         ending = self._ending(best)
         if interrupted and not self.reached:
             message = f"the search was interrupted; {ending.message}"
             ending = replace(ending, status=Status.INTERRUPTED, message=message)
         return replace(best, verdict=ending, attempts=tuple(self.ledger.attempts))
+
+    def _least_violating(self, best: Solution) -> Solution:
+        """The best solution, unless it violates the equation between the collocation points: then its estimate, which
+        comes from what was fitted and what is near, means little. Of the best solutions of all spaces, the one that
+        violates the equation least takes its place, and what it violates is the least that is estimated."""
+        if not np.isfinite(best.coefficients).all() or self.verifier.hidden(best) <= HIDDEN:
+            return best
+        each = [s for s in self._best_of.values() if np.isfinite(s.coefficients).all()]
+        violated = [self.verifier.hidden(s) for s in each]
+        least = int(np.argmin(violated))
+        found, left = each[least], violated[least]
+        if left <= HIDDEN:
+            return found
+        estimate = max(found.error_estimate, min(left, 1.0))
+        evidence = replace(found.verdict.evidence, estimate=estimate)
+        return replace(found, error_estimate=estimate, verdict=replace(found.verdict, evidence=evidence))
 
     def _ending(self, best: Solution) -> Verdict:
         """The verdict on the best solution, with what the search has to say about it."""

@@ -69,11 +69,12 @@ class SingularPoint:
         return 0.1 * self.smallest(tol) ** (2 * self.exponent) if self.is_strong else 0.0
 
 
-def singular_functions(domain: Domain, degree: int) -> list[Features]:
+def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> list[Features]:
     """The singular functions of the corners, edges and round holes of a domain: multipoles up to a degree around holes,
-    polynomials up to half of it along edges, and exponents up to a third of it at corners."""
+    polynomials up to half of it along edges, and exponents up to a third of it at corners. A region that others touch
+    is not the whole: what happens at its corners depends on them."""
     found: list[Features] = []
-    if corners(domain):
+    if is_whole and corners(domain):
         found.append(CornerFunctions(domain, convex=True, highest=float(np.clip(degree / 3, *EXPONENTS))))
     if box_edges(domain):
         found.append(EdgeFunctions(domain, degree // 2))

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from pdofm._types import Points
 from pdofm.calculus.symbol import symbol_of
 from pdofm.discrete.assemble import left_values
-from pdofm.discrete.collocate import Block, collocate
+from pdofm.discrete.collocate import Block, collocate, interior_of
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
@@ -44,15 +44,17 @@ class Verifier:
         return evaluate(solution.features, solution.coefficients, self._compared)
 
     @cached_property
-    def _dense(self) -> tuple[Block, Float[np.ndarray, "n k"]]:
+    def _dense(self) -> tuple[list[Block], Float[np.ndarray, "n k"]]:
+        """The equation, or those of the regions, at the dense points, and the right sides there."""
         layout = self.problem.layout
-        block = collocate(self.problem, DENSE_POINTS, 1, sampling="random", key=self.seed)[0]
-        return block, right_values(layout, block, entries(layout, block))
+        found = collocate(self.problem, DENSE_POINTS, 1, sampling="random", key=self.seed)
+        blocks = [block for block in found if block.term.on is None]
+        return blocks, np.concatenate([right_values(layout, block, entries(layout, block)) for block in blocks])
 
-    @property
+    @cached_property
     def points(self) -> Points:
         """The dense points, inside the domain."""
-        return self._dense[0].points
+        return interior_of(self._dense[0])
 
     @property
     def right(self) -> Float[np.ndarray, "n k"]:
@@ -60,13 +62,18 @@ class Verifier:
         return self._dense[1]
 
     def residual(self, solution: Solution, count: int = DENSE_POINTS) -> Float[np.ndarray, "n k"]:
-        """Left minus right side of the equation at the dense points, or at the first `count` of them."""
-        return self._left(solution, self.points[:count]) - self.right[:count]
+        """Left minus right side of the equation at the dense points, or at the first `count` of them in each region."""
+        found, start = [], 0
+        for block in self._dense[0]:
+            right = self.right[start : start + len(block.points)][:count]
+            found.append(self._left(solution, block.part(slice(count))) - right)
+            start += len(block.points)
+        return np.concatenate(found)
 
     def residual_at(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
         """Left minus right side of the equation at other points inside the domain."""
         layout, block = self.problem.layout, self._at(points, solution)
-        return self._left(solution, points) - right_values(layout, block, entries(layout, block))
+        return self._left(solution, block) - right_values(layout, block, entries(layout, block))
 
     def hidden(self, solution: Solution) -> float:
         """The largest residual at the dense points, relative to the largest right side there, or what is missed where
@@ -82,15 +89,18 @@ class Verifier:
     def _is_noise(self, solution: Solution, largest: float) -> bool:
         """Whether a right side of that size is zero up to rounding, as the one that follows from an exact solution of
         the homogeneous equation is."""
-        term, layout, dim = solution.problem.terms[0], self.problem.layout, self.problem.domain.dim
-        if largest == 0 or not symbol_of(term.lhs, layout, dim, dim - layout.has_time).is_computable:
+        layout, dim = self.problem.layout, self.problem.domain.dim
+        symbols = (symbol_of(term.lhs, layout, dim, dim - layout.has_time) for term in solution.problem.equations)
+        if largest == 0 or not all(symbol.is_computable for symbol in symbols):
             return largest == 0
         return largest <= NOISE * float(np.max(term_sizes(solution.problem, solution.features, solution.coefficients)))
 
     def _at(self, points: Points, solution: Solution) -> Block:
-        """The equation at points, with the numbers of a solution if some are unknown."""
-        block = replace(self._dense[0], term=solution.problem.terms[0])
+        """The equation of the only region at points."""
+        block = self._dense[0][0]
         return replace(block, points=points, normals=np.zeros((len(points), block.normals.shape[1])))
 
-    def _left(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
-        return left_values(self.problem.layout, solution.features, self._at(points, solution), solution.coefficients)
+    def _left(self, solution: Solution, block: Block) -> Float[np.ndarray, "n k"]:
+        """The left side, with the numbers of the solution if some are unknown."""
+        term = next(each for each in solution.problem.equations if each.region == block.term.region)
+        return left_values(self.problem.layout, solution.features, replace(block, term=term), solution.coefficients)

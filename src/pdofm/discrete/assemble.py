@@ -38,13 +38,14 @@ LEFT_SIDES = 4096
 
 
 def _jet(
-    features: Features, jets: np.ndarray, points: Points, which: tuple[Index, ...], c: Coefficients
+    spaces: Sequence[Features], jets: Sequence[np.ndarray], points: Points, which: tuple[Index, ...], c: Coefficients
 ) -> np.ndarray | None:
-    """The derivatives of a function from those of the features; None if they are all zero."""
-    lifting = features.lifting(points, which, c.shape[1])
+    """The derivatives of a function from those of the features, on an interface on one side after the other; None if
+    they are all zero."""
+    lifting = spaces[0].lifting(points, which, c.shape[1])
     if lifting is None:
-        return jets @ c if c.any() else None
-    return jets @ c + lifting
+        return np.concatenate([each @ c for each in jets], axis=2) if c.any() else None
+    return jets[0] @ c + lifting
 
 
 def _locally(
@@ -54,12 +55,13 @@ def _locally(
     determine them."""
     k = entries(layout, block)
     left, gradients = np.zeros((len(block.points), k)), Gradients(k, c.shape[1])
+    spaces = features.sides(block.term)
     for side in local_sides(layout, block):
-        jets: dict[tuple[Index, ...], np.ndarray] = {}
+        jets: dict[tuple[Index, ...], list[np.ndarray]] = {}
 
         def jet_of(which: tuple[Index, ...], side: Side = side, jets: dict = jets) -> np.ndarray | None:
-            jets[which] = memory.derivatives(features, side.points, which)
-            return _jet(features, jets[which], side.points, which, c)
+            jets[which] = [memory.derivatives(space, side.points, which) for space in spaces]
+            return _jet(spaces, jets[which], side.points, which, c)
 
         local = side.linearise(jet_of, memory)
         if local is None:
@@ -68,7 +70,8 @@ def _locally(
         if not jets:
             jet_of(local.which)
         ((which, found),) = jets.items()
-        gradients.add(side.sign, local, found if which == local.which else found[local.used])
+        for number, each in enumerate(found):
+            gradients.add(side.sign, local, each if which == local.which else each[local.used], number)
     return left, gradients
 
 
@@ -158,13 +161,15 @@ def _left(
     layout: Layout, features: Features, block: Block, c: Coefficients, memory: Memory
 ) -> Float[np.ndarray, "n k"]:
     total = np.zeros((len(block.points), entries(layout, block)))
+    spaces = features.sides(block.term)
     for side in local_sides(layout, block):
 
         def jet_of(which: tuple[Index, ...], side: Side = side) -> np.ndarray | None:
-            known = memory.known(side.points, which)
-            if known is None:
-                return derivatives(features, c, side.points, which)
-            return _jet(features, known, side.points, which, c)
+            known = [memory.known(space, side.points, which) for space in spaces]
+            found = [each for each in known if each is not None]
+            if len(found) == len(spaces):
+                return _jet(spaces, found, side.points, which, c)
+            return np.concatenate([derivatives(space, c, side.points, which) for space in spaces], axis=2)
 
         local = side.linearise(jet_of, memory)
         if local is None:

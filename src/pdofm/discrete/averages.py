@@ -21,7 +21,7 @@ from pdofm.domain import Part
 from pdofm.domain.quadrature import Quadrature, Rule, box_rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
 from pdofm.domain.tree import BoxTree
-from pdofm.features import BoxPolynomials
+from pdofm.features import InBoxes
 from pdofm.numerics.blocks import Leaf
 
 MORE_NODES = 4
@@ -35,7 +35,7 @@ STIFFNESS = 10.0
 they hardly add to its residual."""
 
 
-def rule_in_leaves(domain_rules: Quadrature, features: BoxPolynomials, more: int = 0) -> tuple[Rule, np.ndarray]:
+def rule_in_leaves(domain_rules: Quadrature, features: InBoxes, more: int = 0) -> tuple[Rule, np.ndarray]:
     """A rule of quadrature for functions of the boxes over a domain, and the patch of each node."""
     domain = domain_rules.domain
     tree = BoxTree.of(features.lower, features.upper, features.tree)
@@ -129,7 +129,11 @@ class Averages:
                 own, right = np.concatenate([sums, own]), np.concatenate([self._right, right])
             else:
                 links.append((self._first + patch - 1, self._stiffness * sums))
-            yield Leaf(own, right, links)
+            shifts = leaf.shifts
+            if shifts is not None:
+                passing = sum(len(rows) for _, rows in links) - len(shifts)
+                shifts = np.pad(shifts, ((0, passing), (0, 0)))
+            yield Leaf(own, right, links, shifts, leaf.dependent)
 
 
 def _padded(rows: np.ndarray, columns: int) -> np.ndarray:

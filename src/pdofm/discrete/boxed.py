@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
+from pdofm.discrete.featured import FeatureCover
 from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.materials import AnyCover
@@ -17,7 +18,7 @@ from pdofm.discrete.skeleton import Placed
 from pdofm.domain import Domain
 from pdofm.domain.tree import BoxTree
 from pdofm.errors import FeaturesError
-from pdofm.features import BoxPolynomials
+from pdofm.features import BoxFeatures, BoxPolynomials, InBoxes
 from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.conditions import CONDITION_WEIGHT, Periodic
@@ -36,10 +37,19 @@ PROBE_DEGREE = 3
 """Degree, along each axis, of the random polynomial that a problem should determine."""
 
 
-def cover_of(domain: Domain, features: BoxPolynomials, fewer: int = 0) -> Cover:
-    """The boxes of some features over a domain, with degrees that are lower by `fewer` but not below 1."""
+FEWER, SHARE = 2, 0.8
+"""In a coarser space the degrees of polynomials are lower by the first number (with one less, functions that are even
+or odd would not be coarser), and of other features only the second number, a fraction, is used: the leading ones."""
+
+
+def cover_of(domain: Domain, features: InBoxes, *, coarser: bool = False) -> Cover:
+    """The boxes of some features over a domain; if `coarser`, with a coarser space in each of them."""
     if domain.dim > 3:
-        raise FeaturesError(f"Polynomials in boxes solve in one to three dimensions; {domain!r} has {domain.dim}.")
+        raise FeaturesError(f"Features in boxes solve in one to three dimensions; {domain!r} has {domain.dim}.")
+    if isinstance(features, BoxFeatures):
+        return FeatureCover(domain, features, SHARE if coarser else 1.0)
+    assert isinstance(features, BoxPolynomials)
+    fewer = FEWER if coarser else 0
     tree = BoxTree.of(features.lower, features.upper, features.tree)
     degrees = {
         node: tuple(max(k - fewer, min(k, 1)) for k in features.patch_degrees[features.owners[node]])
@@ -172,8 +182,8 @@ class BoxDiscretisation:
     remedy = "use smaller boxes or higher degrees, such as those that solve(problem, tol=…) finds for these data"
 
     @property
-    def features(self) -> BoxPolynomials:
-        """The polynomials in the boxes, of which those at the boundary may be merged."""
+    def features(self) -> InBoxes:
+        """The features in the boxes, of which those at the boundary may be merged."""
         return self.local.cover.features
 
     @cached_property
@@ -214,10 +224,20 @@ def undetermined(local: LocalProblem, qr: BlockQR, probe: Coefficients, placed: 
     return float(np.max(relative_sizes(rest, whole, vanishing=0.0)))
 
 
+def sensitivity(local: LocalProblem, qr: BlockQR, placed: Placed, weights: Float[np.ndarray, "P C"]) -> float:
+    """How large the solution is, at points, for random data that are errors of the unknowns of size 1: the third column
+    of the solution."""
+    which = [(0,) * placed.points.shape[1]]
+    moved = local.patches.expand_all(placed.patch, placed.points, which, local.coefficients(qr.solution, 2))[0]
+    return float(np.sqrt(np.mean((moved * weights[placed.patch]) ** 2)))
+
+
 def random_polynomial(problem: Problem, cover: AnyCover) -> Coefficients:
     """The coefficients in all patches of a product of random polynomials of one coordinate, one for each component;
-    constant along axes that are periodic."""
+    constant along axes that are periodic. For features that are no polynomials, random coefficients."""
     rng, patches, domain = np.random.default_rng(0), cover.patches, problem.domain
+    if not patches.are_polynomials:
+        return rng.standard_normal((int(patches.sizes.sum()), problem.layout.components))
     degrees = np.minimum(patches.degrees.min(axis=0), PROBE_DEGREE)
     degrees[[each.axis for each in problem.stated if isinstance(each, Periodic)]] = 0
     components = problem.layout.components

@@ -1,12 +1,19 @@
 """Checks of a problem, and of features for it, before anything is solved."""
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
+from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Difference
 from pdofm.discrete.assemble import assemble
 from pdofm.discrete.collocate import collocate
 from pdofm.discrete.evaluate import feature_values
+from pdofm.domain import Regions
 from pdofm.errors import FeaturesError, ProblemError
-from pdofm.features import Features
+from pdofm.features import Features, RegionFeatures
+from pdofm.problem.contradictions import find_contradiction
+from pdofm.problem.coverage import find_gap
 from pdofm.problem.problem import Problem
 
 KNOWS_NUMBERS = ("solve", "pretrain")
@@ -41,15 +48,38 @@ def check_problem(caller: str, problem: object) -> None:
             "be told, because derivatives are taken by functions of JAX. Write them with the operators of pdofm: grad, "
             "div, partial, laplacian, hessian."
         )
+    flaw = _flaw(problem)
+    if flaw:
+        raise ProblemError(flaw)
+
+
+_known_flaws: "WeakKeyDictionary[Problem, str]" = WeakKeyDictionary()
+
+
+def _flaw(problem: Problem) -> str:
+    """Why a statement cannot determine a solution, empty if nothing is found; looked for once per problem."""
+    if problem not in _known_flaws:
+        gap, flaw = find_gap(problem), ""
+        if gap is not None:
+            flaw = f"{problem.name!r} does not determine its solution: {gap.why}. To repair it, {gap.remedy}."
+        else:
+            contradiction = find_contradiction(problem)
+            flaw = "" if contradiction is None else f"No function solves {problem.name!r}: {contradiction}"
+        _known_flaws[problem] = flaw
+    return _known_flaws[problem]
 
 
 def check_fit(problem: Problem, features: Features) -> None:
     """Refuse features that are not made for the domain, or impose what the problem does not ask for."""
     domain = problem.domain
+    if isinstance(features, RegionFeatures):
+        _check_regions(problem, features)
+        return
     if problem.regions is not None:
         raise FeaturesError(
-            f"{problem.name!r} has several regions, each of which needs features of its own. Leave the features out: "
-            "solve(problem, tol=1e-8) finds them."
+            f"{problem.name!r} has several regions, and {type(features).__name__} cannot be given for them. Give "
+            f"features for each region, as in {{{problem.region_names[0]!r}: Chebyshev(…, 300), …}}, or leave them "
+            "out: solve(problem, tol=1e-8) finds them."
         )
     if features.dim != domain.dim:
         raise FeaturesError(
@@ -71,6 +101,30 @@ def check_fit(problem: Problem, features: Features) -> None:
             f"The features are periodic on the box {lower.tolist()} to {upper.tolist()}, the problem is on its domain "
             f"{domain!r}. Make them on this domain."
         )
+
+
+def _check_regions(problem: Problem, features: RegionFeatures) -> None:
+    own, given = problem.regions, features.regions
+    if own is None or own.names != given.names or not _same_boxes(own, given):
+        raise FeaturesError(
+            f"The features are made for {given!r}, the problem is on {problem.domain!r}. Make features of its regions: "
+            "RegionFeatures(domain, …) with a name for each."
+        )
+    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
+    for term in problem.terms:
+        is_pair_of_points = isinstance(term.lhs, Difference)  # a periodic condition, which is two local sides
+        if not is_pair_of_points and not symbol_of(term.lhs, problem.layout_of(term), dim, space_dim).is_computable:
+            raise ProblemError(
+                f"The left side of {term.name!r} looks at the unknown at other points than its own, which is not "
+                "possible with several regions."
+            )
+
+
+def _same_boxes(first: Regions, second: Regions) -> bool:
+    corners = (
+        np.concatenate([np.concatenate([r.lower, r.upper]) for r in each.by_name.values()]) for each in (first, second)
+    )
+    return bool(np.allclose(*corners, rtol=0, atol=1e-9 * first.size))
 
 
 def _check_imposed(problem: Problem, features: Features) -> None:

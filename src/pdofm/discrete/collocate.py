@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Normals, Points, Vector
 from pdofm.calculus.terms import Average, Term, distinct
-from pdofm.domain import Domain, Part
+from pdofm.discrete.stiffness import amplified
+from pdofm.domain import Domain, Part, Regions
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
-from pdofm.features import Features
+from pdofm.features import Features, RegionFeatures, polynomial_degree
+from pdofm.features.byregion import regions_of
 from pdofm.numerics.executor import WHOLE, Share
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.data import RightSide
@@ -66,8 +69,10 @@ def collocate(
     pool = 1 if concentration == 1 else _pool(concentration, share.size(interior))
     own = [t for t in problem.terms if features is None or t.kind != features.imposes]
     terms = distinct([*own, *(() if features is None else features.extra_terms(problem.domain))])
+    terms = amplified(problem, terms)
     measures = {t.name: t.on.measure for t in own if isinstance(t.on, Part)}
     total = sum(measures.values())
+    regions = None if problem.regions is None else Shares(problem.regions, features)
     blocks = []
     space = problem.domain.dim - problem.layout.has_time
     for term, whole in zip(terms, generator(key).integers(2**31, size=len(terms)), strict=True):
@@ -80,11 +85,13 @@ def collocate(
             blocks.append(Block(term, right, rule.points, rule.normals[:, :space], rule.weights))
             continue
         if term.on is None:
-            points, normals = _some(interior, pool, share, problem.domain, sampling, seed)
+            count = interior if regions is None else max(1, round(regions.inside(term) * interior))
+            points, normals = _some(count, pool, share, problem.domain_of(term), sampling, seed)
         elif isinstance(term.on, Part):
             part = term.on.measure / (total or term.on.measure)
             least = 0.5 / len(measures) if term.name in measures else 0.0
-            count = max(1, round(max(part, least) * boundary))
+            part = max(part, least) if regions is None else regions.around(term, term.on)
+            count = max(1, round(part * boundary))
             points, normals = _some(count, pool, share, term.on, sampling, seed)
         else:
             points = problem.given_points(term)
@@ -93,9 +100,50 @@ def collocate(
         if len(points) == 0:
             continue
         if features is not None and pool > 1 and _is_extended(term):
-            points, normals = _wanted(features, points, normals, pool, np.random.default_rng(seed))
+            here = features.sides(term)[0]
+            points, normals = _wanted(here, points, normals, pool, np.random.default_rng(seed))
         blocks.append(Block(term, problem.right_side(term), points, normals[:, :space]))
     return blocks
+
+
+LEAST_SHARE = 0.25
+"""A condition on a part of the boundary of a region gets at least this share of the points of that boundary: the
+functions of a small hole need as many as those of a large one."""
+
+
+class Shares:
+    """How the points of several regions are shared between their terms: in proportion to the features of each region,
+    or if these are not known to its measure."""
+
+    def __init__(self, regions: Regions, features: Features | None):
+        self._regions = regions
+        if isinstance(features, RegionFeatures):
+            sizes = np.array([part.size for part in features.wrapped])
+            around = np.array([boundary_count(regions.dim, part.size) for part in features.wrapped])
+        else:
+            sizes = around = np.array([region.measure for region in regions.by_name.values()])
+        self._inside, self._around = (
+            dict(zip(regions.names, each / each.sum(), strict=True)) for each in (sizes, around)
+        )
+
+    def inside(self, term: Term) -> float:
+        """The share of an equation in the interior points."""
+        return float(self._inside[str(term.region)])
+
+    def around(self, term: Term, on: Part) -> float:
+        """The share of a condition in the points on boundaries; on an interface what the side needs that needs more."""
+        found = [
+            self._around[name] * float(np.clip(on.measure / self._regions[name].boundary.measure, LEAST_SHARE, 1.0))
+            for name in regions_of(term)
+        ]
+        return max(found, default=LEAST_SHARE)
+
+
+def boundary_count(dim: int, size: int) -> int:
+    """Points on a boundary: four per degree of freedom that polynomials with as many features have there."""
+    degree = polynomial_degree(size, dim)
+    on_a_face = prod((degree + i) / i for i in range(1, dim))
+    return int(min(4 * 2 * dim * on_a_face, 3 * size))
 
 
 def _seed(whole: int, share: Share) -> int:
@@ -192,6 +240,11 @@ def _wanted(
     weights = features.density(points)
     keep = rng.choice(len(points), -(-len(points) // pool), replace=False, p=weights / weights.sum())
     return points[keep], normals[keep]
+
+
+def interior_of(blocks: Sequence[Block]) -> Points:
+    """The points at which an equation holds, those of all regions."""
+    return np.concatenate([block.points for block in blocks if block.term.on is None])
 
 
 def with_equation(blocks: Sequence[Block], terms: Sequence[Term]) -> list[Block]:

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from pdofm._types import Mask, Points, Vector
 from pdofm.domain import Domain, Piece
 from pdofm.domain.tree import BoxTree, Faces, TreeArrays
-from pdofm.features.boxes import BoxPolynomials, Patches, grouped
+from pdofm.features.boxes import BoxPolynomials, InBoxes, Patches, grouped
 from pdofm.numerics.nodes import midpoints
 from pdofm.numerics.sampling import UnitPoints
 
@@ -55,6 +55,10 @@ class Located(ABC):
     @abstractmethod
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
+
+    @abstractmethod
+    def cuts(self, axis: int) -> Vector:
+        """The coordinates along an axis at which patches may end."""
 
     @abstractmethod
     def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
@@ -188,16 +192,17 @@ class Cover(Located):
         """Whether a patch is one box, all of it inside."""
         return np.array([len(m) == 1 and self._fraction[m[0]] == 1.0 for m in self.members])
 
+    def corners(self) -> tuple[Points, Points]:
+        """The corners of a box around the inner part of each patch."""
+        each = [[self.known[node] for node in members] for members in self.members]
+        lower = [np.min([one.lower for one in known], axis=0) for known in each]
+        return np.array(lower), np.array([np.max([one.upper for one in known], axis=0) for known in each])
+
     @cached_property
     def patches(self) -> Patches:
         """The patches, each with a box around its inner part."""
-        lower, upper, degrees = [], [], []
-        for members in self.members:
-            each = [self.known[node] for node in members]
-            lower.append(np.min([one.lower for one in each], axis=0))
-            upper.append(np.max([one.upper for one in each], axis=0))
-            degrees.append(self._degrees[members[0]])
-        return Patches(np.array(lower), np.array(upper), np.array(degrees, dtype=int))
+        degrees = [self._degrees[members[0]] for members in self.members]
+        return Patches(*self.corners(), np.array(degrees, dtype=int))
 
     @cached_property
     def fraction(self) -> Float[np.ndarray, " P"]:
@@ -228,7 +233,7 @@ class Cover(Located):
         return owners
 
     @cached_property
-    def features(self) -> BoxPolynomials:
+    def features(self) -> InBoxes:
         """The space of polynomials in the patches."""
         return BoxPolynomials(self.domain.lower, self.domain.upper, self.arrays, self.owners, self.patches)
 
@@ -239,8 +244,11 @@ class Cover(Located):
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         return self.owners[self.arrays.locate(points, toward, self.tree.root)]
 
+    def cuts(self, axis: int) -> Vector:
+        return np.unique(self.arrays.cut[self.arrays.axis == axis])
+
     def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
-        return self.patches.degrees[patch].max(axis=1)
+        return self.patches.along[patch].max(axis=1)
 
     def interior(self, unit: list[UnitPoints]) -> tuple[Points, Int[np.ndarray, " n"]]:
         """Points of each patch, given in the unit cube of its box, and their patches; of cut patches those that are

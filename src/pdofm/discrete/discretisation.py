@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Coefficients, Key
+from pdofm._types import Coefficients, Key, Points
 from pdofm.calculus.terms import Term
 from pdofm.discrete import placement
 from pdofm.discrete.assemble import all_left_values, assemble, residuals
 from pdofm.discrete.checks import check_fit, check_problem
-from pdofm.discrete.collocate import Block, with_equation
-from pdofm.discrete.defaults import default_counts, default_features
+from pdofm.discrete.collocate import Block, interior_of, with_equation
+from pdofm.discrete.defaults import chosen_features, default_counts
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
@@ -22,8 +22,8 @@ from pdofm.discrete.look import Look, look_at
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.placement import Placement
 from pdofm.discrete.system import Sums, System
-from pdofm.errors import FeaturesError, SolveError
-from pdofm.features import Features, check_count
+from pdofm.errors import SolveError
+from pdofm.features import Features
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 
@@ -54,7 +54,7 @@ class Discretisation:
     @property
     def interior_points(self) -> int:
         """How many fitted points are inside the domain."""
-        return len(self.blocks[0].points)
+        return len(self.interior)
 
     def elsewhere(self, interior: int) -> Placement:
         """Other points than the fitted ones: `interior` inside, and on the boundary a quarter as many as are fitted."""
@@ -81,7 +81,7 @@ class Discretisation:
         them, and values of functions. `system` is the one at these points, if it is known."""
         if system is None:
             system = self.system(coefficients, self.held_out, check=True, fold=False, role="held out")
-        return look_at(system, self.features, steps, functions, self.held_out[0].points)
+        return look_at(system, self.features, steps, functions, interior_of(self.held_out))
 
     def with_equation(self, terms: Sequence[Term]) -> "Discretisation":
         """The same points with another left side of the equation, the first of these terms, and none held out."""
@@ -158,14 +158,19 @@ class Discretisation:
 
     def values(self, coefficients: Coefficients) -> np.ndarray:
         """The unknowns at some of the interior points."""
-        points = self.blocks[0].points
+        points = self.interior
         return evaluate(self.features, coefficients, points[spread(len(points), WATCHED_POINTS)])
+
+    @cached_property
+    def interior(self) -> Points:
+        """The fitted points inside the domain."""
+        return interior_of(self.blocks)
 
 
 def discretise(
     caller: str,
     problem: Problem,
-    features: Features | int | None,
+    features: Any,
     points: int | None,
     boundary_points: int | None,
     sampling: str,
@@ -185,7 +190,7 @@ def discretise(
 def place(
     caller: str,
     problem: Problem,
-    features: Features | int | None,
+    features: Any,
     points: int | None,
     boundary_points: int | None,
     sampling: str,
@@ -196,18 +201,9 @@ def place(
     that are not."""
     check_problem(caller, problem)
     seeds = [int(s) for s in generator(key).integers(2**31, size=3)]
-    if isinstance(features, int | np.integer):
-        check_count("features", features)
-    if features is None or isinstance(features, int | np.integer):
-        features = default_features(problem, features, seeds[0])
-    if not isinstance(features, Features):
-        hint = " Give its .features." if isinstance(getattr(features, "features", None), Features) else ""
-        raise FeaturesError(
-            f"features must be Features such as NetworkFeatures(domain), or a number; got {type(features).__name__}."
-            + hint
-        )
+    features = chosen_features(problem, features, seeds[0])
     check_fit(problem, features)
-    interior, boundary = default_counts(problem, features.size)
+    interior, boundary = default_counts(problem, features)
     interior = interior if points is None else points
     boundary = boundary if boundary_points is None else boundary_points
     return placement.fitted(problem, features, (interior, boundary), sampling, seeds[1], shares), seeds[2]

@@ -12,6 +12,7 @@ from pdofm.calculus.symbol import Linearisation, Symbol, symbol_of
 from pdofm.calculus.terms import Layout, LeftSide, sides
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.memory import Memory
+from pdofm.problem.interface import layout_of
 
 
 def entries(layout: Layout, block: Block) -> int:
@@ -20,7 +21,7 @@ def entries(layout: Layout, block: Block) -> int:
 
 
 def symbol_at(layout: Layout, lhs: LeftSide, block: Block) -> Symbol:
-    return symbol_of(lhs, layout, block.points.shape[1], block.normals.shape[1])
+    return symbol_of(lhs, layout_of(block.term, layout), block.points.shape[1], block.normals.shape[1])
 
 
 JetOf = Callable[[tuple[Index, ...]], np.ndarray | None]
@@ -84,14 +85,14 @@ class Gradients:
     def __init__(self, k: int, components: int):
         self.parts: list[list[np.ndarray | None]] = [[None] * components for _ in range(k)]
 
-    def add(self, sign: float, local: Local, jets: Float[np.ndarray, "a n m"]) -> None:
-        """Contract a symbol with the derivatives of the features."""
+    def add(self, sign: float, local: Local, jets: Float[np.ndarray, "a n m"], side: int = 0) -> None:
+        """Contract a symbol with the derivatives of the features, on an interface of those on one side."""
         by_feature = np.swapaxes(jets, 1, 2)
         buffer = np.empty(by_feature.shape[1:])
         symbol = sign * local.symbol.coefficients[: 1 if local.symbol.is_constant else None, :, local.used]
         for k, of_entry in enumerate(self.parts):
             for c in range(len(of_entry)):
-                for derivative, factor in zip(by_feature, symbol[:, k, :, c].T, strict=True):
+                for derivative, factor in zip(by_feature, symbol[:, k, :, side * len(of_entry) + c].T, strict=True):
                     if not factor.any():
                         continue
                     total = of_entry[c]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdofm._types import Coefficients
-from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Layout
 from pdofm.discrete import direct
 from pdofm.discrete.collocate import Block, thinned
+from pdofm.discrete.leftsides import symbol_at
 from pdofm.features import Features
 
 TRIED_POINTS = 256
@@ -17,7 +17,7 @@ TRIED_POINTS = 256
 
 def is_affine(layout: Layout, block: Block) -> bool:
     """Whether the left side of a block is affine in the unknown as it is written."""
-    return symbol_of(block.term.lhs, layout, block.points.shape[1], block.normals.shape[1]).is_affine
+    return symbol_at(layout, block.term.lhs, block).is_affine
 
 
 def nonlinear_terms(
@@ -39,7 +39,7 @@ def nonlinear_terms(
 def _stays(layout: Layout, features: Features, block: Block, step: Coefficients | None) -> bool:
     """Whether the left side after a step is what the linearisation says, up to rounding."""
     points, normals = block.points, block.normals
-    symbol = symbol_of(block.term.lhs, layout, points.shape[1], normals.shape[1])
+    symbol, spaces = symbol_at(layout, block.term.lhs, block), features.sides(block.term)
     zero = np.zeros((features.size, layout.components))
     start = None
     if symbol.is_computable:
@@ -53,9 +53,10 @@ def _stays(layout: Layout, features: Features, block: Block, step: Coefficients 
         change, size = slopes @ moves, np.abs(slopes) @ np.abs(moves)
     else:
         if step is None:
-            jet = np.random.default_rng(0).standard_normal((len(start.indices), len(points), layout.components))
+            size = (len(start.indices), len(points), start.coefficients.shape[3])
+            jet = np.random.default_rng(0).standard_normal(size)
         else:
-            jet = features.jets(points, start.indices) @ step
+            jet = np.concatenate([each.expand(points, start.indices, step) for each in spaces], axis=2)
         lifting = features.lifting(points, start.indices, layout.components)
         there = symbol.linearise(points, normals, jet if lifting is None else jet + lifting)
         if there is None:

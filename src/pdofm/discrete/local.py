@@ -128,7 +128,8 @@ class LocalProblem(Weighted):
         return np.array([weight[c] / rate**j for c, j in self.seam_rows(seam)])
 
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
-        """Eliminate all patches. A second column of the solution belongs to the data of the function `probe`."""
+        """Eliminate all patches. If a function `probe` is given, a second column of the solution belongs to its data,
+        and a third one to random data."""
         weights, means = self.weights(terms), [term for term in terms if term.is_average]
         leaves, sizes = self.some([term for term in terms if not term.is_average], probe)
         if not means:
@@ -161,6 +162,7 @@ class LocalProblem(Weighted):
         if probe is not None:
             parts = [probe[self.patches.of(patch)].T.reshape(-1) for patch in range(count)]
             right.append(np.sum([row @ part for row, part in zip(stacked, parts, strict=True)], axis=0))
+            right.append(np.zeros(len(right[0])))
         sizes = (self.patches.sizes * self.components).tolist()
         return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
@@ -172,35 +174,40 @@ class LocalProblem(Weighted):
         terms = [term for term in terms if term.placed.beyond is None]
         at = [by_patch(term.placed.patch, count) for term in terms]
         row_weights = self.row_scales(terms, weights)
+        # Random data that are errors of the unknowns of size 1.
+        loud = [each / self.scales(term, weights) for each, term in zip(row_weights, terms, strict=True)]
         around: list[list[int]] = [[] for _ in range(count)]
         for number, seam in enumerate(self.seams):
             for side in {seam.first, seam.second}:
                 around[side].append(number)
         for patch in which:
-            parts, rights = [], []
-            for term, where, scale in zip(terms, at, row_weights, strict=True):
+            parts, rights, noise, rng = [], [], [], np.random.default_rng(patch)
+            for term, where, scale, size in zip(terms, at, row_weights, loud, strict=True):
                 here = where[patch]
                 if len(here) == 0:
                     continue
                 parts.append(self._rows(term, patch, here, scale[here]))
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
-            seen = [part @ probe[self.patches.of(patch)].T.reshape(-1) for part in parts if probe is not None]
+                noise.append((size[here] * rng.standard_normal(size[here].shape)).T.reshape(-1))
             links, own = self._links(patch, around[patch], weights)
             shifts = [np.zeros((len(each), 1)) for _, each in links]
             for number, rows, right in joined(patch):
+                if probe is not None and right.any():
+                    raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
                 links.append((number, rows))
                 shifts.append(right)
-            size = int(self.patches.sizes[patch]) * self.components
-            if not self.cover.whole[patch]:
+            size, dependent = int(self.patches.sizes[patch]) * self.components, not self.patches.are_polynomials
+            if not (self.cover.whole[patch] or dependent):
                 largest = max((float(np.abs(part).max()) for part in parts), default=1.0)
                 own.append(REGULAR * largest * np.eye(size))
-            parts += own
             nothing = [np.zeros(len(each)) for each in own]
-            columns = [np.concatenate([*each, *nothing]) for each in (rights, seen) if each]
+            parts, columns = [*parts, *own], [np.concatenate([*rights, *nothing])]
+            if probe is not None:
+                known = probe[self.patches.of(patch)].T.reshape(-1)
+                columns += [np.concatenate([part @ known for part in parts]), np.concatenate([*noise, *nothing])]
+                shifts = [_random_shift(number, rows, known, rng) for number, rows in links]
             shift = np.concatenate(shifts) if any(each.any() for each in shifts) else None
-            if shift is not None and probe is not None:
-                raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
-            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift)
+            yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift, dependent)
 
     def _joined(
         self, across: Sequence[Joint], weights: Float[np.ndarray, "P C"]
@@ -229,7 +236,7 @@ class LocalProblem(Weighted):
         component by component."""
         points = term.placed.points[here]
         G = term.sides()[side][1][here] * scale[:, :, None, None]
-        if term.term.on is None and self.cover.whole[patch]:
+        if term.term.on is None and self.cover.whole[patch] and self.patches.are_polynomials:
             # Patches of one shape share a table.
             slopes = 2 / (self.patches.upper[patch] - self.patches.lower[patch])
             jets = _reference_jets(self.patches.shape(patch), term.which)
@@ -302,6 +309,17 @@ class LocalProblem(Weighted):
     def own(self, patch: int, solution: np.ndarray) -> np.ndarray:
         """The unknowns of a patch without the sums that it passes on."""
         return solution[: int(self.patches.sizes[patch]) * self.components]
+
+
+def _random_shift(
+    number: int, rows: Float[np.ndarray, "s q"], known: Float[np.ndarray, " q"], rng: np.random.Generator
+) -> Float[np.ndarray, "s 3"]:
+    """What a link has on its right side: nothing, the data of a function, and random data. The data of a function
+    include its jumps, so that any function of the patches will do; and the numbers that both sides share are random,
+    for zeros would be found even where they are not determined."""
+    shared = np.random.default_rng(number).standard_normal(len(rows))
+    jump = rng.standard_normal(len(rows))
+    return np.stack([np.zeros(len(rows)), rows @ known - CONDITION_WEIGHT * shared, CONDITION_WEIGHT * jump], axis=1)
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

@@ -113,6 +113,9 @@ class _Across(Located):
         back = None if toward is None else -toward
         return self._first.locate(points, toward) * len(self._second.patches) + self._second.locate(points, back)
 
+    def cuts(self, axis: int) -> Vector:
+        return np.union1d(self._first.cuts(axis), self._second.cuts(axis))
+
     def highest(self, patch: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
         first, second = self.both(patch)
         return np.maximum(self._first.highest(first), self._second.highest(second))

@@ -9,7 +9,7 @@ from pdofm._types import Points, SpaceNormals
 from pdofm.calculus.jets import Index
 from pdofm.calculus.symbol import Linearisation, Symbol
 from pdofm.discrete.right import RightSides
-from pdofm.features import Features
+from pdofm.features import Features, RegionFeatures
 
 REMEMBERED = 2**28
 """Bytes of derivatives of features that are kept for the next step of an iteration."""
@@ -42,13 +42,18 @@ class Memory:
         """The derivatives of the features at points."""
         if self.jets is None:
             return features.jets(points, which)
-        found = self.known(points, which)
+        found = self.known(features, points, which)
         if found is None:
             found = features.jets(points, which)
             if self.bytes + found.nbytes <= REMEMBERED:
-                self.jets[points.tobytes(), which], self.bytes = found, self.bytes + found.nbytes
+                self.jets[_key(features, points, which)], self.bytes = found, self.bytes + found.nbytes
         return found
 
-    def known(self, points: Points, which: tuple[Index, ...]) -> np.ndarray | None:
+    def known(self, features: Features, points: Points, which: tuple[Index, ...]) -> np.ndarray | None:
         """The derivatives of the features at points, if they are remembered."""
-        return None if self.jets is None else self.jets.get((points.tobytes(), which))
+        return None if self.jets is None else self.jets.get(_key(features, points, which))
+
+
+def _key(features: Features, points: Points, which: tuple[Index, ...]) -> Any:
+    """Features of several regions are remembered for each region by itself."""
+    return features.only if isinstance(features, RegionFeatures) else None, points.tobytes(), which

@@ -7,7 +7,7 @@ from pdofm._types import Coefficients
 from pdofm.discrete.boxed import cover_of
 from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
-from pdofm.features import BoxPolynomials
+from pdofm.features import InBoxes
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.parts import Part, SharedQR
 from pdofm.problem.problem import Problem
@@ -40,7 +40,7 @@ def eliminated(
     return SharedQR(executor, parts, sizes)
 
 
-def part_of(stated: tuple[Problem, BoxPolynomials], told: tuple[Any, Any], share: Share) -> Part:
+def part_of(stated: tuple[Problem, InBoxes], told: tuple[Any, Any], share: Share) -> Part:
     """Eliminate the patches of a share."""
     (problem, features), (iterate, probe) = stated, told
     local = LocalProblem(problem, cover_of(problem.domain, features))

@@ -23,7 +23,6 @@ from pdofm.discrete.look import Look, Steps, look_at
 from pdofm.discrete.placement import Placement
 from pdofm.discrete.right import right_values
 from pdofm.discrete.system import Sums, System
-from pdofm.features import Features
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.lstsq import Folding, Stacked, split
 from pdofm.numerics.sampling import check_request
@@ -151,7 +150,7 @@ class SharedDiscretisation(Discretisation):
 def discretise_shared(
     caller: str,
     problem: Problem,
-    features: Features | int | None,
+    features: Any,
     points: int | None,
     boundary_points: int | None,
     sampling: str,
@@ -162,7 +161,7 @@ def discretise_shared(
     places, seed = place(caller, problem, features, points, boundary_points, sampling, key, executor.shares)
     check_request(places.interior, sampling)
     check_request(places.boundary, sampling)
-    blocks = places.few(*default_counts(problem, places.features.size)).all_blocks()
+    blocks = places.few(*default_counts(problem, places.features)).all_blocks()
     check_rows(places.interior + places.boundary, places.features)
     return SharedDiscretisation(
         problem, places.features, blocks, boundary_points=places.boundary, seed=seed, executor=executor, places=places

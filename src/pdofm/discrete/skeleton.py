@@ -83,7 +83,8 @@ def _on_curve(cover: Located, piece: Piece, more: int) -> Placed:
             points, normals = piece.chart(s[:, None])
             return cover.locate(points, -normals)
 
-        cover.intervals[piece] = _intervals(owner)
+        cuts = _cuts(cover, piece)
+        cover.intervals[piece] = _intervals(owner) if cuts is None else _between(cuts, owner)
     ends, inside = cover.intervals[piece]
     long = np.diff(ends) > SHORTEST
     starts, stops, inside = ends[:-1][long], ends[1:][long], inside[long]
@@ -101,6 +102,26 @@ def _on_curve(cover: Located, piece: Piece, more: int) -> Placed:
 def _runs_along_an_axis(piece: Piece) -> bool:
     points, _ = piece.chart(np.linspace(0.0, 1.0, 9)[:, None])
     return int(np.sum(np.ptp(points, axis=0) > 1e-12 * np.max(np.abs(points), initial=1e-300))) == 1
+
+
+def _cuts(cover: Located, piece: Piece) -> Vector | None:
+    """The parameters, from 0 to 1, at which a line along an axis may pass to another patch; None for other curves."""
+    s = np.linspace(0.0, 1.0, 9)
+    points, _ = piece.chart(s[:, None])
+    axis = int(np.argmax(np.ptp(points, axis=0)))
+    start, length = points[0], points[-1] - points[0]
+    straight = start + s[:, None] * length * (np.arange(len(start)) == axis)
+    if np.max(np.abs(points - straight)) > SHORTEST * abs(length[axis]):
+        return None
+    at = (cover.cuts(axis) - start[axis]) / length[axis]
+    return np.concatenate([[0.0], np.unique(at[(at > 0) & (at < 1)]), [1.0]])
+
+
+def _between(cuts: Vector, owner: Callable[[Vector], Int[np.ndarray, " n"]]) -> tuple[Vector, Int[np.ndarray, " n"]]:
+    """The ends of the intervals on which `owner` is constant, which are among the cuts, and its values there."""
+    values = owner((cuts[:-1] + cuts[1:]) / 2)
+    changes = values[1:] != values[:-1]
+    return np.concatenate([cuts[:1], cuts[1:-1][changes], cuts[-1:]]), values[np.append(True, changes)]
 
 
 def _intervals(owner: Callable[[Vector], Int[np.ndarray, " n"]]) -> tuple[Vector, Int[np.ndarray, " n"]]:
@@ -208,7 +229,7 @@ def _counts(patches: Patches, sides: tuple[int, int], lower: Vector, upper: Vect
     """The number of Gauss points along each axis of a face: a polynomial looks simpler on a part of its side."""
     needed = []
     for side in sides:
-        degrees, width = patches.degrees[side], patches.upper[side] - patches.lower[side]
+        degrees, width = patches.along[side], patches.upper[side] - patches.lower[side]
         share = np.clip((upper - lower) / width, 0.0, 1.0)
         needed.append(np.minimum(degrees, np.ceil(degrees * share) + 3))
     return tuple(np.delete(np.max(needed, axis=0) - FEWER, axis).clip(2).astype(int).tolist())

@@ -7,6 +7,8 @@ where values are given.
 """
 
 import heapq
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,6 +37,7 @@ def flux_coefficients(problem: Problem, term: Term, points: int = PROBES) -> tup
     return float(np.max(one, initial=0.0)), float(np.max(other, initial=0.0))
 
 
+@lru_cache(maxsize=32)
 def amplifications(problem: Problem) -> np.ndarray:
     """By how much residuals in each region are amplified; ones if there is only one region."""
     regions = problem.regions
@@ -51,6 +54,20 @@ def amplifications(problem: Problem) -> np.ndarray:
     return np.array(
         [max(1.0, conductivity[name] / best[name]) if best.get(name, 0.0) > 0 else 1.0 for name in regions.names]
     )
+
+
+def amplified(problem: Problem, terms: list[Term]) -> list[Term]:
+    """Terms with weights for dense rows: the equation of a region, and the flux that leaves it, are amplified."""
+    if problem.regions is None:
+        return terms
+    factors = dict(zip(problem.regions.names, amplifications(problem).tolist(), strict=True))
+
+    def factor(term: Term) -> float:
+        if term.pair is not None and isinstance(term.lhs, FluxJump):
+            return max(factors[name] for name in term.pair)
+        return factors[term.region] if term.region is not None and term.on is None else 1.0
+
+    return [replace(term, weight=factor(term) * term.weight) for term in terms]
 
 
 def _pinned(problem: Problem) -> set[str]:

@@ -29,6 +29,9 @@ would win; with it in the deepest patches at a corner, the others would hardly c
 CUT_POINTS = 2.0
 """Points of the equation per polynomial in a patch that is cut by the boundary."""
 
+FEATURE_POINTS = 2.0
+"""Points of the equation per feature in a whole patch; polynomials have as many points as there are of them."""
+
 USUAL_DEGREE = 10.0
 """Degree at which rows of the equation weigh alike with one region and with several."""
 
@@ -103,7 +106,8 @@ class Weighted:
     def more(self) -> Float[np.ndarray, " P"]:
         """Points of the equation along each axis of a patch, relative to those of a whole patch."""
         fraction = np.maximum(self.cover.fraction, 0.05)
-        return np.where(self.cover.whole, 1.0, (CUT_POINTS / fraction) ** (1 / self.patches.degrees.shape[1]))
+        whole = 1.0 if self.patches.are_polynomials else FEATURE_POINTS
+        return np.where(self.cover.whole, whole, CUT_POINTS / fraction) ** (1 / self.patches.degrees.shape[1])
 
     @cached_property
     def amplification(self) -> Float[np.ndarray, " P"]:

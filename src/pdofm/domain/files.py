@@ -28,6 +28,14 @@ def describe(domain: Domain) -> dict[str, Any]:
     return {"kind": type(domain).__name__, "arguments": tree, **names}
 
 
+def is_described(domain: Domain) -> bool:
+    """Whether numbers alone describe a domain, so that `restored` restores it as it is."""
+    arguments = domain.arguments
+    if arguments is None or type(domain) not in kinds().values():
+        return False
+    return all(is_described(each) for each in arguments.values() if isinstance(each, Domain))
+
+
 def restored(tree: Any, depth: int = 0) -> Domain:
     """The domain that `describe` described."""
     if depth > DEEPEST:

@@ -77,6 +77,8 @@ class Quadrature:
                 f"Integrals are computed in at most {MOST_DIMENSIONS} dimensions; {self.domain!r} has "
                 f"{self.domain.dim}. Average over points of domain.sample(n) instead."
             )
+        if self.domain.materials is not None:  # functions may jump between regions
+            return Rule.joined([quadrature_of(each).whole(order) for each in self.domain.materials.by_name.values()])
         if not self.domain.is_box and isinstance(self.domain, Annulus | Ball | Disk | Shell):
             return _round(self.domain, order)
         return self.in_box(self.domain.lower, self.domain.upper, order)

@@ -79,6 +79,15 @@ class Regions(Domain):
     def materials(self) -> "Regions":
         return self
 
+    @property
+    def whole(self) -> Domain:
+        """The domain that these are the regions of: they themselves, or a space-time over such."""
+        return self
+
+    @property
+    def arguments(self) -> dict[str, Any] | None:
+        return dict(self.by_name)
+
     def __getitem__(self, name: str) -> Domain:
         if name not in self.by_name:
             raise unknown_name("region", name, self.by_name)

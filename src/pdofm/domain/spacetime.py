@@ -116,6 +116,10 @@ class RegionsInTime(Regions):
         self.by_name = MappingProxyType({name: SpaceTime(each, times) for name, each in space.by_name.items()})
         self.lower, self.upper, self._domain, self._space = domain.lower, domain.upper, domain, space
 
+    @property
+    def whole(self) -> Domain:
+        return self._domain
+
     def _pieces(self) -> tuple[Piece, ...]:
         return self._domain.pieces
 

@@ -1,4 +1,4 @@
-"""Solve the problems of the zoo: every basic one to several tolerances, every local one to one.
+"""Solve the problems of the zoo: every basic one to several tolerances, all others to one.
 
 Measured are the space that is chosen, its cost, and the true error.
 """
@@ -37,11 +37,9 @@ def cases() -> Iterator[Case]:
 
 
 def local_cases() -> Iterator[Case]:
-    """Every local problem, cold and hot."""
-    for name in pf.zoo.names("local"):
-        yield Case(
-            "local", name, f"tol = {LOCAL_TOLERANCE:g}", OURS, partial(_run_twice, name, LOCAL_TOLERANCE), seeds=5
-        )
+    """Every local problem, and every one of several materials, cold and hot."""
+    for group, name in ((each, name) for each in ("local", "materials") for name in pf.zoo.names(each)):
+        yield Case(group, name, f"tol = {LOCAL_TOLERANCE:g}", OURS, partial(_run_twice, name, LOCAL_TOLERANCE), seeds=5)
 
 
 def _run_twice(name: str, tol: float, seed: int) -> Measured:

@@ -1,10 +1,13 @@
 """Families of features, wrappers around them, and files."""
 
 from pdofm.features.base import Features, check_count, polynomial_degree
-from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.boxes import BoxPolynomials, InBoxes
+from pdofm.features.boxfeatures import BoxFeatures
+from pdofm.features.byregion import RegionFeatures
 from pdofm.features.compose import Concatenate, Functions, HardDirichlet
 from pdofm.features.corner import CornerFunctions
 from pdofm.features.edges import EdgeFunctions
+from pdofm.features.harmonic import HarmonicPolynomials
 from pdofm.features.holes import HoleFunctions
 from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
@@ -18,6 +21,7 @@ from pdofm.features.transnet import TransNet
 
 __all__ = [
     "OVERLAP",
+    "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",
     "Concatenate",
@@ -27,10 +31,13 @@ __all__ = [
     "Fourier",
     "Functions",
     "HardDirichlet",
+    "HarmonicPolynomials",
     "HoleFunctions",
+    "InBoxes",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",
+    "RegionFeatures",
     "Slabs",
     "SparsePolynomials",
     "StretchedPolynomials",

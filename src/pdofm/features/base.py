@@ -17,6 +17,7 @@ from jaxtyping import Float
 from pdofm._types import Coefficients, FeatureValues, Point, Points, Vector
 from pdofm.calculus import operators
 from pdofm.calculus.jets import Index
+from pdofm.calculus.terms import Term
 from pdofm.errors import FeaturesError
 from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.declared import Declared
@@ -62,6 +63,11 @@ class Features(Shown, Declared):
     def size(self) -> int:
         """Number m of features."""
         return jax.eval_shape(self.__call__, jax.ShapeDtypeStruct((self.dim,), jnp.result_type(float))).shape[0]
+
+    def sides(self, term: Term) -> tuple["Features", ...]:
+        """The features as a term sees them: these, or of several regions those of its region, and on an interface
+        those of both."""
+        return (self,)
 
     @property
     def most_at_a_point(self) -> int:

@@ -1,5 +1,7 @@
-"""Polynomials in boxes: products of Chebyshev polynomials in each patch of a tree of boxes, zero elsewhere."""
+"""Functions in boxes: features of their own in each patch of a tree of boxes, zero elsewhere; and polynomials there,
+products of Chebyshev polynomials."""
 
+import abc
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -43,11 +45,19 @@ class Patches:
     A patch is a box on which one polynomial lives; it may belong to several leaves of a tree.
     """
 
+    are_polynomials = True
+    """Whether each patch has the tensor products of Chebyshev polynomials up to its degrees, which are independent."""
+
     def __init__(self, lower: Points, upper: Points, degrees: Int[np.ndarray, "P d"]):
         self.lower, self.upper, self.degrees = lower, upper, degrees
 
     def __len__(self) -> int:
         return len(self.lower)
+
+    @property
+    def along(self) -> Int[np.ndarray, "P d"]:
+        """The degrees of polynomials that resolve as much along a line: they tell how many points faces need."""
+        return self.degrees
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " P"]:
@@ -142,20 +152,9 @@ def grouped(numbers: Int[np.ndarray, " n"]) -> Iterator[tuple[int, Int[np.ndarra
     return zip(unique.tolist(), np.split(order, first[1:]), strict=True)
 
 
-class BoxPolynomials(Unmapped):
-    """Products of Chebyshev polynomials in boxes, up to a degree per axis and box; zero outside of their own box.
-
-    ``solve(problem, tol=…)`` finds such boxes, and `BoxPolynomials.grid` makes equal ones. A function of this space may
-    jump between boxes: solving adds that the solution and its derivatives do not.
-
-    Args:
-        lower, upper: the box that the tree divides.
-        tree: its cuts.
-        owners: the patch that is used in each node of the tree; what inner nodes say is ignored.
-        patches: the boxes of the polynomials with their degrees.
-    """
-
-    tied_to: ClassVar[str] = "a tree of boxes. Solve on the other domain to find another one"
+class InBoxes(Unmapped):
+    """Features of their own in each patch of a tree of boxes. A function may jump between boxes: solving adds that the
+    solution and its derivatives do not."""
 
     lower: Corner
     upper: Corner
@@ -165,54 +164,16 @@ class BoxPolynomials(Unmapped):
     owners: Int[np.ndarray, " n"]
     patch_lower: Float[np.ndarray, "P d"]
     patch_upper: Float[np.ndarray, "P d"]
-    patch_degrees: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-
-    def __init__(self, lower: Vector, upper: Vector, tree: TreeArrays, owners: Int[np.ndarray, " n"], patches: Patches):
-        self.lower, self.upper = lower, upper
-        self.axis, self.cut, self.children = tree.axis, tree.cut, tree.children
-        self.owners = owners
-        self.patch_lower, self.patch_upper = patches.lower, patches.upper
-        self.patch_degrees = tuple(map(tuple, patches.degrees.tolist()))
-
-    def __check_init__(self) -> None:
-        """Refuse what is not a tree of boxes; a file may hold anything."""
-        nodes, dim, count = len(self.axis), len(self.lower), len(self.patch_degrees)
-        shapes = [a.shape for a in (self.cut, self.owners, self.children, self.patch_lower, self.patch_upper)]
-        if nodes == 0 or shapes != [(nodes,), (nodes,), (nodes, 2), (count, dim), (count, dim)]:
-            raise FeaturesError("The arrays of a tree of boxes have shapes that do not fit together.")
-        inner = self.axis >= 0
-        # A node comes before those that it is cut into, so that every path ends in a leaf.
-        after = np.arange(nodes)[inner, None] < self.children[inner]
-        if not (np.all(self.axis < dim) and np.all(after) and np.all(self.children[inner] < nodes)):
-            raise FeaturesError("The cuts of a tree of boxes do not form a tree.")
-        owners = self.owners[~inner]
-        if not (np.all(owners >= 0) and np.all(owners < count) and np.all(self.patch_lower < self.patch_upper)):
-            raise FeaturesError("A tree of boxes has leaves without polynomials, or boxes without an interior.")
-        for each in self.patch_degrees:
-            if len(each) != dim or min(each) < 0 or math.prod(k + 1 for k in each) > MOST_POLYNOMIALS:
-                raise FeaturesError(
-                    f"Polynomials in a box have a degree for each of {dim} axes, at least 0 and at most "
-                    f"{MOST_POLYNOMIALS} products; got {each}."
-                )
-
-    @classmethod
-    def grid(cls, domain: HasBox, boxes: int | Sequence[int], degree: int | Sequence[int]) -> "BoxPolynomials":
-        """Equal boxes, so many along each axis of the box of a domain, with polynomials of one degree (per axis)."""
-        lower, upper = box_of(domain)
-        tree = BoxTree(lower, upper)
-        for axis, count in enumerate(_per_axis("boxes", boxes, len(lower), least=1)):
-            for node in tree.leaves.tolist():
-                _divide(tree, node, axis, count)
-        leaves = tree.leaves
-        arrays, owners = tree.arrays(), np.full(len(tree.arrays().axis), -1)
-        owners[leaves] = np.arange(len(leaves))
-        degrees = np.tile(_per_axis("degree", degree, len(lower), least=0), (len(leaves), 1))
-        return cls(lower, upper, arrays, owners, Patches(*tree.corners(leaves), degrees))
 
     @property
+    @abc.abstractmethod
+    def patches(self) -> Patches:
+        """The boxes with their features."""
+
+    @property
+    @abc.abstractmethod
     def degrees(self) -> Int[np.ndarray, "P d"]:
-        """The degrees of the polynomials of each patch along each axis."""
-        return np.array(self.patch_degrees, dtype=np.int64).reshape(len(self.patch_degrees), -1)
+        """The degrees of the polynomials of each patch along each axis, or of those that resolve as much."""
 
     @property
     def tree(self) -> TreeArrays:
@@ -220,17 +181,9 @@ class BoxPolynomials(Unmapped):
         return TreeArrays(self.axis, self.cut, self.children)
 
     @property
-    def patches(self) -> Patches:
-        """The boxes of the polynomials."""
-        return Patches(self.patch_lower, self.patch_upper, self.degrees)
-
-    @property
-    def size(self) -> int:
-        return sum(math.prod(k + 1 for k in each) for each in self.patch_degrees)
-
-    @property
     def most_at_a_point(self) -> int:
-        return max(math.prod(k + 1 for k in each) for each in self.patch_degrees)
+        # One axis after the other is contracted, so that a point never has all products at once.
+        return int(np.max(self.degrees)) + 1 if self.patches.are_polynomials else int(self.patches.sizes.max())
 
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
@@ -247,15 +200,97 @@ class BoxPolynomials(Unmapped):
     ) -> Float[np.ndarray, "a n C"]:
         return self.patches.expand_all(self.locate(points), points, which, coefficients)
 
-    def __call__(self, x: Point) -> FeatureValues:
-        """All features at one point, by differentiable operations: for the few uses that need them all."""
+    def owner(self, x: Point) -> Array:
+        """The patch that is used at one point, by operations that JAX can trace."""
         axis, cut, children, owners = (jnp.asarray(a) for a in (self.axis, self.cut, self.children, self.owners))
         at = jax.lax.stop_gradient(x)
 
         def descend(node: Array) -> Array:
             return children[node, (at[axis[node]] >= cut[node]).astype(int)]
 
-        here = owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, self._root(at))]
+        return owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, self._root(at))]
+
+    def _root(self, at: Point) -> Array:
+        """The node at which the search for the box of a point begins."""
+        return jnp.zeros((), dtype=int)
+
+    def check_tree(self, count: int) -> None:
+        """Refuse what is not a tree of boxes with so many patches; a file may hold anything."""
+        nodes, dim = len(self.axis), len(self.lower)
+        shapes = [a.shape for a in (self.cut, self.owners, self.children, self.patch_lower, self.patch_upper)]
+        if nodes == 0 or shapes != [(nodes,), (nodes,), (nodes, 2), (count, dim), (count, dim)]:
+            raise FeaturesError("The arrays of a tree of boxes have shapes that do not fit together.")
+        inner = self.axis >= 0
+        # A node comes before those that it is cut into, so that every path ends in a leaf.
+        after = np.arange(nodes)[inner, None] < self.children[inner]
+        if not (np.all(self.axis < dim) and np.all(after) and np.all(self.children[inner] < nodes)):
+            raise FeaturesError("The cuts of a tree of boxes do not form a tree.")
+        owners = self.owners[~inner]
+        if not (np.all(owners >= 0) and np.all(owners < count) and np.all(self.patch_lower < self.patch_upper)):
+            raise FeaturesError("A tree of boxes has leaves without polynomials, or boxes without an interior.")
+
+
+class BoxPolynomials(InBoxes):
+    """Products of Chebyshev polynomials in boxes, up to a degree per axis and box; zero outside of their own box.
+
+    ``solve(problem, tol=…)`` finds such boxes, and `BoxPolynomials.grid` makes equal ones. A function of this space may
+    jump between boxes: solving adds that the solution and its derivatives do not.
+
+    Args:
+        lower, upper: the box that the tree divides.
+        tree: its cuts.
+        owners: the patch that is used in each node of the tree; what inner nodes say is ignored.
+        patches: the boxes of the polynomials with their degrees.
+    """
+
+    tied_to: ClassVar[str] = "a tree of boxes. Solve on the other domain to find another one"
+
+    patch_degrees: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def __init__(self, lower: Vector, upper: Vector, tree: TreeArrays, owners: Int[np.ndarray, " n"], patches: Patches):
+        self.lower, self.upper = lower, upper
+        self.axis, self.cut, self.children = tree.axis, tree.cut, tree.children
+        self.owners = owners
+        self.patch_lower, self.patch_upper = patches.lower, patches.upper
+        self.patch_degrees = tuple(map(tuple, patches.degrees.tolist()))
+
+    def __check_init__(self) -> None:
+        """Refuse what is not a tree of boxes; a file may hold anything."""
+        dim = len(self.lower)
+        self.check_tree(len(self.patch_degrees))
+        for each in self.patch_degrees:
+            if len(each) != dim or min(each) < 0 or math.prod(k + 1 for k in each) > MOST_POLYNOMIALS:
+                raise FeaturesError(
+                    f"Polynomials in a box have a degree for each of {dim} axes, at least 0 and at most "
+                    f"{MOST_POLYNOMIALS} products; got {each}."
+                )
+
+    @classmethod
+    def grid(cls, domain: HasBox, boxes: int | Sequence[int], degree: int | Sequence[int]) -> "BoxPolynomials":
+        """Equal boxes, so many along each axis of the box of a domain, with polynomials of one degree (per axis)."""
+        lower, upper, tree = equal_boxes(domain, boxes)
+        leaves = tree.leaves
+        degrees = np.tile(_per_axis("degree", degree, len(lower), least=0), (len(leaves), 1))
+        patches = Patches(*tree.corners(leaves), degrees)
+        return cls(lower, upper, tree.arrays(), numbered(tree, leaves), patches)
+
+    @property
+    def degrees(self) -> Int[np.ndarray, "P d"]:
+        """The degrees of the polynomials of each patch along each axis."""
+        return np.array(self.patch_degrees, dtype=np.int64).reshape(len(self.patch_degrees), -1)
+
+    @property
+    def patches(self) -> Patches:
+        """The boxes of the polynomials."""
+        return Patches(self.patch_lower, self.patch_upper, self.degrees)
+
+    @property
+    def size(self) -> int:
+        return sum(math.prod(k + 1 for k in each) for each in self.patch_degrees)
+
+    def __call__(self, x: Point) -> FeatureValues:
+        """All features at one point, by differentiable operations: for the few uses that need them all."""
+        here = self.owner(x)
         lower, upper = jnp.asarray(self.patch_lower)[here], jnp.asarray(self.patch_upper)[here]
         y = (x - (lower + upper) / 2) * (2 / (upper - lower))
         columns = [jnp.ones_like(y), y]
@@ -267,9 +302,22 @@ class BoxPolynomials(Unmapped):
         owner = np.repeat(np.arange(len(self.patch_degrees)), np.prod(self.degrees + 1, axis=1))
         return jnp.where(here == owner, values, 0.0)
 
-    def _root(self, at: Point) -> Array:
-        """The node at which the search for the box of a point begins."""
-        return jnp.zeros((), dtype=int)
+
+def equal_boxes(domain: HasBox, boxes: int | Sequence[int]) -> tuple[Vector, Vector, BoxTree]:
+    """The box of a domain, and a tree that divides it into so many equal boxes along each axis."""
+    lower, upper = box_of(domain)
+    tree = BoxTree(lower, upper)
+    for axis, count in enumerate(_per_axis("boxes", boxes, len(lower), least=1)):
+        for node in tree.leaves.tolist():
+            _divide(tree, node, axis, count)
+    return lower, upper, tree
+
+
+def numbered(tree: BoxTree, leaves: Int[np.ndarray, " P"]) -> Int[np.ndarray, " n"]:
+    """The position of each node of a tree among its leaves; -1 for other nodes."""
+    owners = np.full(len(tree.arrays().axis), -1)
+    owners[leaves] = np.arange(len(leaves))
+    return owners
 
 
 def _per_axis(what: str, value: int | Sequence[int], dim: int, least: int) -> tuple[int, ...]:

@@ -92,17 +92,21 @@ class Concatenate(Wrapper):
         return np.min([np.asarray(part.upper) for part in self.parts], axis=0)
 
     def __call__(self, x: Point) -> FeatureValues:
-        return jnp.concatenate([part(x) for part in self.parts])[self._order()]
+        return self.ordered([part(x) for part in self.parts])
+
+    def ordered(self, values: Sequence[Array]) -> FeatureValues:
+        """The values of all features from those of each part."""
+        return jnp.concatenate(values)[self._order()]
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         found = np.empty((len(which), self.size, len(points)))
-        for part, here in self._places():
+        for part, here in self.places():
             found[:, here] = np.swapaxes(part.jets(points, which), 1, 2)
         return np.swapaxes(found, 1, 2)
 
     def expand(self, points: Points, which: Sequence[Index], coefficients: Coefficients) -> Float[np.ndarray, "a n C"]:
         found = np.zeros((len(which), len(points), coefficients.shape[1]))
-        for part, here in self._places():
+        for part, here in self.places():
             found += part.expand(points, which, coefficients[here])
         return found
 
@@ -110,7 +114,7 @@ class Concatenate(Wrapper):
         """The features of all parts in the order of their ranks."""
         return np.argsort(np.concatenate([part.ranks for part in self.parts]), kind="stable")
 
-    def _places(self) -> list[tuple[Features, np.ndarray]]:
+    def places(self) -> list[tuple[Features, np.ndarray]]:
         """Each part with the positions of its features in the basis."""
         ends = np.cumsum([part.size for part in self.parts])
         return list(zip(self.parts, np.split(np.argsort(self._order()), ends[:-1]), strict=True))

@@ -91,7 +91,7 @@ class HoleFunctions(Unmapped):
                 found = self._plane_values(offset, square, radius)
             else:
                 y = radius * offset / square
-                jets = _solid_harmonics([{(): each} for each in y], self.degree, [()])
+                jets = solid_harmonics([{(): each} for each in y], self.degree, [()])
                 found = radius / jnp.sqrt(square) * jnp.stack([each[()] for each in jets])
             return jnp.concatenate([found, square / scale**2 * found[:few]])
 
@@ -163,7 +163,7 @@ def _space_jet(
     inverse = composition(_power(square[zero], -1.0, order), square, which)
     strength = composition([radius * each for each in _power(square[zero], -0.5, order)], square, which)
     coordinates = [{zero: radius * offset[:, axis], unit(3, axis): np.full(len(offset), radius)} for axis in range(3)]
-    harmonics = _solid_harmonics([product(each, inverse, which) for each in coordinates], degree, which)
+    harmonics = solid_harmonics([product(each, inverse, which) for each in coordinates], degree, which)
     nothing = np.zeros(len(offset))
     stacked = {index: np.stack([each.get(index, nothing) for each in harmonics]) for index in which}
     return product({index: each[None] for index, each in strength.items()}, stacked, which)
@@ -178,7 +178,7 @@ def _power(base: Vector, exponent: float, order: int) -> list[Vector]:
     return found
 
 
-def _solid_harmonics(y: Sequence[Jet], degree: int, which: Sequence[Index]) -> list[dict[Index, Any]]:
+def solid_harmonics(y: Sequence[Jet], degree: int, which: Sequence[Index]) -> list[dict[Index, Any]]:
     """The derivatives of the harmonic polynomials of three functions y, ordered by their degree.
 
     They are the real and imaginary parts of (y₀ + i y₁)^m times polynomials A in y₂ and |y|², which follow from the

@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pdofm.domain import Regions
+from pdofm.domain.files import describe, is_described, restored
 from pdofm.errors import FeaturesError, PdofmError
 from pdofm.features.base import Features, families
 
@@ -146,6 +148,13 @@ def encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"tuple": [encode(item, f"{path}{i}.", arrays) for i, item in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
+    if isinstance(value, Regions):
+        if not is_described(value.whole):
+            raise FeaturesError(
+                f"The features cannot be saved: numbers alone do not describe the shape of the regions {value.names}. "
+                "Save the values that you need instead."
+            )
+        return {"regions": describe(value.whole)}
     if callable(value):
         raise FeaturesError(
             "A function (the lifting of hard conditions) cannot be saved: a file must not run code. Save the inner "
@@ -182,6 +191,8 @@ def decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
         if check is not None:
             check()
         return features
+    if "regions" in tree:
+        return restored(tree["regions"]).materials
     if "tuple" in tree:
         return tuple(decode(item, arrays) for item in tree["tuple"])
     if "array" in tree:

@@ -1,19 +1,19 @@
 """Polynomials in the boxes of several regions, each region with boxes of its own."""
 
-from typing import Any, ClassVar
-
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Int
 
 from pdofm._types import Point, Points
+from pdofm.calculus.terms import Term
 from pdofm.domain import Regions
 from pdofm.domain.tree import TreeArrays
 from pdofm.errors import unknown_name
+from pdofm.features.base import Features
 from pdofm.features.boxes import BoxPolynomials, Patches
+from pdofm.features.byregion import region_number, regions_of
 
 
 class RegionPolynomials(BoxPolynomials):
@@ -26,8 +26,6 @@ class RegionPolynomials(BoxPolynomials):
         only: the number of the region whose polynomials are used everywhere, as on one side of an interface; if
             omitted the region of a point decides.
     """
-
-    unsaved: ClassVar[str] = "It depends on the shape of the regions. Save the values that you need instead."
 
     regions: Regions = eqx.field(static=True)
     only: int | None = eqx.field(static=True)
@@ -50,6 +48,10 @@ class RegionPolynomials(BoxPolynomials):
         only = self.regions.names.index(name)
         return RegionPolynomials(self.regions, self.tree, self.owners, self.patches, only)
 
+    def sides(self, term: Term) -> tuple[Features, ...]:
+        names = regions_of(term)
+        return tuple(self.of_region(name) for name in names) if names else (self,)
+
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         return self.locate_in(self.regions.which(points, toward) if self.only is None else self.only, points, toward)
 
@@ -60,11 +62,4 @@ class RegionPolynomials(BoxPolynomials):
         return self.owners[self.tree.locate(points, toward, region)]
 
     def _root(self, at: Point) -> Array:
-        if self.only is not None:
-            return jnp.array(self.only)
-
-        def which(points: Any) -> Any:
-            each = np.asarray(points)
-            return self.regions.which(each.reshape(-1, each.shape[-1])).reshape(each.shape[:-1])
-
-        return jax.pure_callback(which, jax.ShapeDtypeStruct((), jnp.int64), at, vmap_method="expand_dims")
+        return jnp.array(self.only) if self.only is not None else region_number(self.regions, at)

@@ -94,7 +94,8 @@ def table(coordinate: Series, highest: int) -> Table:
     orders, n = len(coordinate), len(np.atleast_1d(coordinate[0]))
     found = np.zeros((orders, max(highest, 1) + 1, n))
     found[0, 0] = 1.0
-    found[:, 1] = np.stack([np.broadcast_to(each, (n,)) for each in coordinate])
+    for row, each in zip(found[:, 1], coordinate, strict=True):
+        row[...] = each
     top = 1
     while top < highest:
         new = min(top, highest - top)

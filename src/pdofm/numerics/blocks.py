@@ -21,6 +21,7 @@ from scipy.linalg import solve_triangular
 
 from pdofm._types import Vector
 from pdofm.errors import SolveError
+from pdofm.numerics.cod import LeftAndRight
 from pdofm.numerics.sized import Sized
 from pdofm.numerics.steps import LeafStep, Matrix, MergeStep
 
@@ -35,12 +36,14 @@ FREE, MOST_FREE = 1e-10, 8
 @dataclass(frozen=True, eq=False)
 class Leaf:
     """The rows of a group of unknowns: ``own @ c ≈ right``, and for each link, by its number, ``E @ c ≈ λ``, or
-    ``E @ c ≈ λ + s`` where `shifts` gives the s of all links, one after the other."""
+    ``E @ c ≈ λ + s`` where `shifts` gives the s of all links, one after the other. If the columns may be `dependent`,
+    the directions that the rows of the leaf do not see are left out."""
 
     own: Matrix
     right: Matrix
     links: Sequence[tuple[int, Matrix]]
     shifts: Matrix | None = None
+    dependent: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Front(Sized):
 @dataclass
 class _Node(Sized):
     """A step of the elimination: unknowns `at` (a leaf, or links) depend on the links `kept`. `inputs` are the nodes
-    whose remaining rows it takes, none for a leaf."""
+    whose remaining rows it takes, none for a leaf. If a leaf has a `basis`, its unknowns are combinations of that."""
 
     step: Any
     at: int | tuple[int, ...]
@@ -63,6 +66,7 @@ class _Node(Sized):
     triangle: Matrix
     coupling: Matrix
     inputs: tuple[int, ...] = ()
+    basis: Matrix | None = None
 
 
 class BlockQR(Sized):
@@ -87,6 +91,7 @@ class BlockQR(Sized):
         self, leaves: Iterable[Leaf], links: Sequence[int], *, keep: bool = False, fronts: Sequence[Front] = ()
     ):
         self._sizes, self._keep = list(links), keep
+        self._dropped, self._worst = 0, 1.0  # directions that leaves left out, and the condition of what they kept
         self._nodes: list[_Node] = []
         self._remains: dict[int, tuple[tuple[int, ...], Matrix, Matrix]] = {}  # of fronts: links, rows, right sides
         self._tops: list[Matrix] = []
@@ -104,15 +109,11 @@ class BlockQR(Sized):
         diagonals = [(np.abs(np.diagonal(n.triangle)), np.linalg.norm(n.triangle, axis=0)) for n in self._nodes]
         self._ratios = [diagonal / np.where(norms > 0, norms, 1.0) for diagonal, norms in diagonals]
         self._dependent = [ratio <= DEPENDENT for ratio in self._ratios]
-        self.columns = sum(len(node.triangle) for node in self._nodes)
-        self.rank = self.columns - sum(int(each.sum()) for each in self._dependent)
-        self.condition = max(
-            (
-                float(np.max(n[~bad] / d[~bad], initial=1.0))
-                for (d, n), bad in zip(diagonals, self._dependent, strict=True)
-            ),
-            default=1.0,
-        )
+        self.rank = sum(int((~each).sum()) for each in self._dependent)
+        self.columns = sum(len(node.triangle) for node in self._nodes) + self._dropped
+        both = zip(diagonals, self._dependent, strict=True)
+        ratios = (float(np.max(n[~bad] / d[~bad], initial=1.0)) for (d, n), bad in both)
+        self.condition = max((self._worst, *ratios))
         for top, dependent in zip(self._tops, self._dependent, strict=True):
             top[dependent] = 0.0
         self._finish()
@@ -124,8 +125,9 @@ class BlockQR(Sized):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the triangles and couplings."""
-        return sum(node.triangle.nbytes + node.coupling.nbytes for node in self._nodes)
+        """Bytes of the triangles, couplings and bases."""
+        bases = sum(node.basis.nbytes for node in self._nodes if node.basis is not None)
+        return bases + sum(node.triangle.nbytes + node.coupling.nbytes for node in self._nodes)
 
     def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
         """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf. Zeros at the end
@@ -168,12 +170,23 @@ class BlockQR(Sized):
 
     def _add_leaf(self, number: int, leaf: Leaf) -> None:
         kept = tuple(link for link, _ in leaf.links)
-        columns = leaf.own.shape[1]
+        own, basis, columns = leaf.own, None, leaf.own.shape[1]
         links = np.concatenate([rows for _, rows in leaf.links]) if leaf.links else np.zeros((0, columns))
-        step = LeafStep(leaf.own, links)
+        if leaf.dependent:
+            own, links, basis = self._independent(own, links)
+        step = LeafStep(own, links)
         coupling, rest = step.coupling(len(links))
         top, right = step.apply(leaf.right, len(links), leaf.shifts)
-        self._note(_Node(step, number, kept, step.triangle, coupling), top, kept, rest, right)
+        self._note(_Node(step, number, kept, step.triangle, coupling, basis=basis), top, kept, rest, right)
+
+    def _independent(self, own: Matrix, links: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+        """The rows of a leaf in unknowns of which they see all alike, and the old unknowns in terms of these."""
+        short = max(0, own.shape[1] - len(own) - len(links))
+        found = LeftAndRight(np.concatenate([own, links, np.zeros((short, own.shape[1]))]), DEPENDENT)
+        self._dropped += own.shape[1] - found.rank
+        self._worst = max(self._worst, found.condition)
+        rows = found.range
+        return rows[: len(own)], rows[len(own) : len(own) + len(links)], found.preimages
 
     def _note(self, node: _Node, top: Matrix, kept: tuple[int, ...], rest: Matrix, right: Matrix) -> None:
         if not self._keep:
@@ -246,7 +259,7 @@ class BlockQR(Sized):
                 right[given] = top[given]
             values = solve_triangular(triangle, right, check_finite=False) if len(triangle) else right
             if isinstance(node.at, int):
-                found[node.at] = values
+                found[node.at] = values if node.basis is None else node.basis @ values
             elif node.at:
                 ends = np.cumsum([self._sizes[link] for link in node.at])
                 links.update(zip(node.at, np.split(values, ends[:-1]), strict=True))

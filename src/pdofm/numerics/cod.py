@@ -13,7 +13,8 @@ class LeftAndRight:
     """A factored matrix A, not wider than high: ``solve(b)`` is A⁺ b, and ``solve_left(w)`` is (A⁺)ᵀ w.
 
     Columns are scaled to unit norm. Directions below `rcond` are dropped, and of all solutions the smallest is taken:
-    large coefficients would drown the residual in rounding errors.
+    large coefficients would drown the residual in rounding errors. `rank` is the number of directions that are kept,
+    and `condition` the ratio of the largest to the smallest of them, by the diagonal of the triangle.
     """
 
     def __init__(self, matrix: Matrix, rcond: float = 1e-15):
@@ -32,6 +33,7 @@ class LeftAndRight:
         self._q, r, self._pivots = qr(np.triu(self._reflectors[:columns]), pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         self.rank = int(np.count_nonzero(diagonal > rcond * diagonal[0]))
+        self.condition = float(diagonal[0] / diagonal[max(self.rank, 1) - 1]) if self.rank else 1.0
         self._q = self._q[:, : self.rank]
         # A = Q lower Zᵀ, with as many orthonormal columns in Z as the rank.
         self._z, upper = qr(r[: self.rank].T, mode="economic", check_finite=False)
@@ -46,6 +48,20 @@ class LeftAndRight:
         found[self._pivots] = self._z @ solve_triangular(
             self._lower, self._q.T @ rotated, lower=True, check_finite=False
         )
+        return found / self._scale[:, None]
+
+    @property
+    def range(self) -> Matrix:
+        """An orthonormal basis of what A maps to, (rows, rank)."""
+        found = np.zeros((len(self._reflectors), self.rank), order="F")
+        found[: len(self._q)] = self._q
+        return lapack.dormqr("L", "N", self._reflectors, self._tau, found, 64 * self.rank, overwrite_c=True)[0]
+
+    @property
+    def preimages(self) -> Matrix:
+        """The smallest vectors that A maps to this basis, (columns, rank)."""
+        found = np.empty((len(self._scale), self.rank), order="F")
+        found[self._pivots] = solve_triangular(self._lower, self._z.T, lower=True, trans="T", check_finite=False).T
         return found / self._scale[:, None]
 
     def solve_left(self, w: Matrix) -> Matrix:

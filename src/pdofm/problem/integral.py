@@ -39,17 +39,12 @@ class Mean(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def terms(self, problem: Context) -> list[Term]:
-        if problem.domain.materials is not None:
-            raise ProblemError(
-                f"Condition {self.name!r}: means are not possible with several regions yet; the domain has "
-                f"{list(problem.domain.materials.names)}. Give a value at a point instead: Dirichlet(0.0, on=[[…]])."
-            )
         if callable(self.value):
             raise ProblemError(
                 f"Condition {self.name!r}: the mean is one number, not a function; got {self.value!r}. What is "
                 "averaged is given by of=."
             )
-        if self.value is None and not problem.has_exact:
+        if self.value is None and not (problem.has_exact and problem.domain.materials is None):
             raise ProblemError(f"Condition {self.name!r} has no value; expected a number, as in Mean(0.0).")
         if self.on is not None and not isinstance(self.on, Part):
             raise ProblemError(

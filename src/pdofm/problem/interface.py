@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from jax import Array
 
-from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Layout, PairLayout, Term, Where, joined
+from pdofm.calculus.terms import CONDITION_WEIGHT, Average, Difference, Layout, PairLayout, Term, Where, joined
 from pdofm.domain import Part, Regions
 from pdofm.domain.csg import flipped
 from pdofm.errors import ProblemError, unknown_name
 from pdofm.problem.conditions import BaseCondition, Condition, Context, Data, call
+
+PERIODIC_POINTS = 256
+"""Points of a face at which the regions on it and on the opposite face are compared."""
 
 EXAMPLE = "Interface(flux=lambda u, x, normal: k * normal_derivative(u, normal)(x))"
 """What messages propose; fluxes of regions that differ are a dictionary."""
@@ -174,13 +177,10 @@ def check_interfaces(terms: Sequence[Term], regions: Regions) -> None:
 def split(term: Term, condition: BaseCondition, regions: Regions) -> list[Term]:
     """A term of a condition as terms of the regions where it holds. A `Condition` on an interface sees both sides;
     other conditions hold on each side by itself."""
-    if term.pair is not None:
+    if term.pair is not None or isinstance(term.on, Average):
         return [term]
     if isinstance(term.lhs, Difference):
-        raise ProblemError(
-            f"Condition {term.name!r} joins opposite faces, which is not possible with several regions yet. State a "
-            "symmetry instead where there is one: Neumann(0.0) on the faces."
-        )
+        _check_periodic(term, regions)
     found: list[tuple[str, Term]] = []
     if not isinstance(term.on, Part):
         points = np.asarray(term.on, dtype=np.float64)
@@ -206,6 +206,24 @@ def split(term: Term, condition: BaseCondition, regions: Regions) -> list[Term]:
         )
         for name, each in found
     ]
+
+
+def _check_periodic(term: Term, regions: Regions) -> None:
+    """Raise unless opposite points of a periodic condition lie in the same region."""
+    assert isinstance(term.on, Part)
+    assert isinstance(term.lhs, Difference)
+    points, _ = term.on.sample(PERIODIC_POINTS)
+    # Moved towards the middle of the domain, so that the points lie inside of their regions.
+    first, second = (points + np.array(shift) for shift in term.lhs.shifts)
+    inward = 1e-8 * (second - first)
+    here, there = regions.which(first + inward), regions.which(second - inward)
+    if np.any(here != there):
+        at = int(np.argmax(here != there))
+        raise ProblemError(
+            f"Condition {term.name!r} joins {first[at].tolist()} in the region {regions.names[here[at]]!r} and "
+            f"{second[at].tolist()} in {regions.names[there[at]]!r}; expected the same region on opposite faces. "
+            "Choose the period so that this is the case, or state a symmetry where there is one: Neumann(0.0)."
+        )
 
 
 def layout_of(term: Term, layout: Layout) -> Layout:

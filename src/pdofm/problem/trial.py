@@ -83,8 +83,8 @@ class Trial:
         if found != rows and right_side.numbers is not None and found != 1:
             raise ProblemError(
                 f"The {data} has {found} entries at a point; expected {rows}, as many as the left side has, or one "
-                "number. Values on a grid become a function by interpolation: jnp.interp, or "
-                "jax.scipy.ndimage.map_coordinates. Values at points are given with them: Dirichlet(values, on=points)."
+                "number. Values on a grid or at points become a function by Table(points, values); a condition at "
+                "points takes them as they are: Dirichlet(values, on=points)."
             )
         if found != rows and right_side.numbers is None:
             raise ProblemError(

@@ -28,7 +28,7 @@ from pdofm.discrete.evaluate import evaluate_all, feature_values
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.localterm import LocalTerm
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import Features, InBoxes
 from pdofm.numerics.cod import LeftAndRight
 from pdofm.problem.problem import Problem
 
@@ -231,7 +231,7 @@ class _BoxShifted(Shifted):
 class BoxPencil(Pencil):
     """A pencil in polynomials in boxes."""
 
-    def __init__(self, problem: Problem, mass: Term, features: BoxPolynomials):
+    def __init__(self, problem: Problem, mass: Term, features: InBoxes):
         self.problem = problem
         self._local = LocalProblem(problem, cover_of(problem.domain, features))
         self.features = self._local.cover.features
@@ -279,6 +279,6 @@ def _real_and_imaginary(shapes: list[tuple[int, int]]) -> tuple[np.ndarray, np.n
 
 def pencil_of(problem: Problem, mass: Term, features: Features, sampling: str, key: Key) -> Pencil:
     """The pencil of a problem in a space."""
-    if isinstance(features, BoxPolynomials):
+    if isinstance(features, InBoxes):
         return BoxPencil(problem, mass, features)
     return DensePencil(problem, mass, features, sampling, key)

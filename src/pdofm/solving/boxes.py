@@ -20,7 +20,7 @@ from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.materials import AnyCover
 from pdofm.discrete.parts import eliminated
 from pdofm.discrete.skeleton import Placed
-from pdofm.features.boxes import BoxPolynomials
+from pdofm.features.boxes import InBoxes
 from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.executor import Executor
 from pdofm.problem.problem import Problem
@@ -48,9 +48,9 @@ class BoxFit:
     """A solution in patches.
 
     `indicator` is per patch, relative to the size of the solution; `slopes` and `tails` say, per patch and axis, how
-    fast the coefficients fall and how large the last ones are. `left` is what an iteration still lacks, relative to the
-    solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a function was found
-    that neither the equation nor the conditions see.
+    fast the coefficients of polynomials fall and how large the last ones are. `left` is what an iteration still lacks,
+    relative to the solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a
+    function was found that neither the equation nor the conditions see. `weights` say how much each unknown counts.
     """
 
     local: LocalProblem
@@ -65,13 +65,14 @@ class BoxFit:
     steps: list[dict[str, float]]
     fresh: Placed
     is_unique: bool
+    weights: Float[np.ndarray, "P C"]
 
     @property
     def cover(self) -> AnyCover:
         return self.local.cover
 
     @property
-    def features(self) -> BoxPolynomials:
+    def features(self) -> InBoxes:
         return self.cover.features
 
     @property
@@ -210,7 +211,7 @@ def _judged(
     rows = sum(term.target.size for term in terms)
     unique = _is_unique(local, system, inside, weights)
     found = (local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, inside, unique)
-    return BoxFit(*found)
+    return BoxFit(*found, weights)
 
 
 def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np.ndarray) -> bool:
@@ -269,6 +270,8 @@ def _decay(
     patches = local.patches
     dim = patches.degrees.shape[1]
     slopes, tails = np.zeros((len(patches), dim)), np.zeros((len(patches), dim))
+    if not patches.are_polynomials:
+        return slopes, tails
     for patch in range(len(patches)):
         shape = tuple(k + 1 for k in patches.shape(patch))
         sizes = np.abs(coefficients[patches.of(patch)] * weights[patch]).max(axis=1).reshape(shape)

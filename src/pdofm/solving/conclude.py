@@ -9,6 +9,7 @@ from pdofm.solving.clock import Clock
 from pdofm.solving.estimate import estimate
 from pdofm.solving.methods import Outcome
 from pdofm.solving.solution import Solution
+from pdofm.solving.stability import Stability, measure, place_of
 from pdofm.solving.stats import Residual, Stats
 from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
@@ -19,6 +20,7 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
     problem, features = discretisation.problem, discretisation.features
     with clock("estimate"):
         found = estimate(discretisation, outcome)
+        stable = _stability(discretisation, outcome)
     stats = Stats(
         rows=outcome.residuals.rows,
         features=features.size,
@@ -30,16 +32,43 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
         seconds=clock.seconds,
         steps=outcome.steps,
         undetermined=found.undetermined,
+        stability=None if stable is None else stable.constant,
+        stability_growth=1.0 if stable is None else stable.growth,
+        error_bound=None if stable is None else stable.bound,
     )
     evidence = replace(
-        gathered(discretisation, found.undetermined),
+        _with_stability(gathered(discretisation, found.undetermined), stable, discretisation),
         tol=tol,
         iteration=outcome.verdict,
         estimate=found.error,
         violations=_violations(found.look),
         hidden=missed_flux(problem, features, outcome.coefficients),
     )
-    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats)
+    free = None if stable is None or evidence.is_determined else stable.function
+    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats, free=free)
+
+
+def _stability(discretisation: Discretisation, outcome: Outcome) -> Stability | None:
+    """What a change of the data may do; None for systems whose rows are not kept."""
+    if outcome.held_out is None or outcome.held_out.folded is not None:
+        return None
+    points = discretisation.held_out[0].points
+    return measure(discretisation, outcome.kept, outcome.held_out, points, outcome.coefficients)
+
+
+def _with_stability(evidence: Evidence, stable: Stability | None, discretisation: Discretisation) -> Evidence:
+    """The evidence with what was measured about the stability of the problem."""
+    if stable is None:
+        return evidence
+    domain, features, function = discretisation.problem.domain, discretisation.features, stable.function
+    return replace(
+        evidence,
+        stability=stable.constant,
+        growth=stable.growth,
+        grown=stable.grown,
+        amplification=stable.amplification,
+        freest="" if function is None else place_of(domain, features, function),
+    )
 
 
 def _residuals(outcome: Outcome, look: Look) -> dict[str, Residual]:
@@ -57,6 +86,6 @@ def _violations(look: Look) -> dict[str, float]:
 def gathered(discretisation: Discretisation, free: float) -> Evidence:
     """The evidence that is known before anything is solved: numbers of points and features, and whether the solution
     is unique, from the fraction `free` of a random function that the problem does not see."""
-    usual, _ = default_counts(discretisation.problem, discretisation.features.size)
+    usual, _ = default_counts(discretisation.problem, discretisation.features)
     inside = discretisation.interior_points
     return Evidence(undetermined=free, features=discretisation.features.size, points=inside, usual_points=usual)

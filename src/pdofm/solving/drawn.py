@@ -27,3 +27,10 @@ class Drawn:
         from pdofm.output.surface import interactive
 
         return interactive(self, **options)  # type: ignore[arg-type]
+
+    def plot_undetermined(self, path: str | PathLike | None = None, **options: Any) -> Any:
+        """A figure of the largest function that data of size 1 can cause, where they do not determine the solution; see
+        `pdofm.output.free.plot_undetermined`."""
+        from pdofm.output.free import plot_undetermined
+
+        return plot_undetermined(self, path, **options)  # type: ignore[arg-type]

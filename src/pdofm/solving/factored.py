@@ -23,7 +23,7 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import Features, InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.numerics.lstsq import Factorization, LeastSquares
 from pdofm.numerics.sampling import generator, spread
@@ -141,7 +141,8 @@ class Solver:
         Args:
             sources: k functions (or numbers) in a list, each like the `source` of a Problem; or an array of their
                 values at ``points["equation"]``, of shape (n, k), with e equations (n, e, k); or one number, the same
-                for all. None is the problem's own source for all.
+                for all. None is the problem's own source for all. With several regions also a dictionary of these
+                forms by region.
             boundary: a dictionary from names of conditions to the same forms, with arrays at ``points[name]``; the data
                 replace the right side of that condition (for a `Condition`, residual(u, x) = data). Conditions that it
                 leaves out keep their own. With a single condition the dictionary may be left out.
@@ -196,7 +197,7 @@ class Solver:
 
 def factor(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     points: int | None = None,
     boundary_points: int | None = None,
@@ -224,7 +225,7 @@ def factor(
         method = Linear(lstsq)
     if method is not None and not isinstance(method, Linear):
         raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
-    if isinstance(features, BoxPolynomials):
+    if isinstance(features, InBoxes):
         refuse_cluster(cluster)
         check_given_in_boxes("factor", points, boundary_points, sampling, method)
         solver = _factor_in_boxes(problem, features, key)
@@ -246,14 +247,14 @@ def factor(
         check_linear(discretisation)
     with clock("factor"):
         factorization = (Linear() if method is None else method).lstsq.factor(system.A)
-    free = undetermined(discretisation.features, factorization, discretisation.blocks[0].points)
+    free = undetermined(discretisation.features, factorization, discretisation.interior)
     stats = stats_of(discretisation, system, factorization, clock, free)
     verdict = judge(gathered(discretisation, free))
     _warn_of_freedom(problem, verdict)
     return Solver(discretisation, system, factorization, stats, verdict)
 
 
-def _factor_in_boxes(problem: Problem, features: BoxPolynomials, key: Key) -> Solver:
+def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key) -> Solver:
     """The same by block QR, box by box."""
     clock = Clock()
     with clock("points"):

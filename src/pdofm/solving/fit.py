@@ -8,7 +8,7 @@ from pdofm.discrete.discretisation import discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
@@ -21,7 +21,7 @@ from pdofm.solving.solution import Solution
 
 def fit(
     problem: Problem,
-    features: Features | int | None = None,
+    features: Any = None,
     *,
     method: Method | None = None,
     points: int | None = None,
@@ -41,7 +41,7 @@ def fit(
     _check_method(method)
     if isinstance(problem, Problem) and problem.parameters.names:
         check_numbers(problem, features, method)
-    if isinstance(features, BoxPolynomials):
+    if isinstance(features, InBoxes):
         check_given_in_boxes("solve", points, boundary_points, sampling, method)
         return fit_given(problem, features, method, tol, key, cluster)
     clock, stated = Clock(), (problem, features, points, boundary_points, sampling, key)

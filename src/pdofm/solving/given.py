@@ -6,10 +6,10 @@ import numpy as np
 
 from pdofm._types import Key
 from pdofm.calculus.terms import Average
-from pdofm.discrete.boxed import cover_of, random_polynomial, undetermined
+from pdofm.discrete.boxed import cover_of, random_polynomial, sensitivity, undetermined
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
-from pdofm.features import BoxPolynomials
+from pdofm.features import InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
@@ -19,12 +19,14 @@ from pdofm.solving.methods import Linear, Method, Newton
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import NOT_UNIQUE, START_NEARER, Evidence, Status, Verdict, judge
 
-FEWER = 2
-"""The degrees of the coarser solution that calibrates the estimate are lower by this. With one less, functions that are
-even or odd would not be coarser."""
-
 SAFETY = 3.0
 """The estimate is so many times what the coarser solution suggests: it is meant to be too small in one case of ten."""
+
+RANDOM = 0.3
+"""Random data are smaller than residuals by this: they move a solution more than what a least-squares fit leaves."""
+
+LEAST_FALL = 0.05
+"""Errors are never taken to fall by less than this fraction: rounding may keep them from falling at all."""
 
 LEAST_FACTOR = 1e-3
 """The error is never taken to be a smaller part of the indicator than this."""
@@ -33,15 +35,15 @@ LEAST_FACTOR = 1e-3
 def check_given_in_boxes(
     caller: str, points: int | None, boundary_points: int | None, sampling: str, method: Method | None
 ) -> None:
-    """Refuse arguments that polynomials in boxes have no use for."""
+    """Refuse arguments that features in boxes have no use for."""
     if points is not None or boundary_points is not None or sampling != "sobol":
         raise SolveError(
-            f"{caller}() places the points of polynomials in boxes by itself. Leave out points=, boundary_points= and "
+            f"{caller}() places the points of features in boxes by itself. Leave out points=, boundary_points= and "
             "sampling=."
         )
     if method is not None and not (isinstance(method, Linear | Newton) and method.lstsq == type(method)().lstsq):
         raise SolveError(
-            f"Polynomials in boxes are solved by a block QR; got method={method!r}. Give Linear() or Newton() without "
+            f"Features in boxes are solved by a block QR; got method={method!r}. Give Linear() or Newton() without "
             "lstsq=, or other features."
         )
 
@@ -56,7 +58,7 @@ def refuse_cluster(cluster: Any) -> None:
 
 
 def fit_given(
-    problem: Problem, features: BoxPolynomials, method: Method | None, tol: float | None, key: Key, cluster: Any = None
+    problem: Problem, features: InBoxes, method: Method | None, tol: float | None, key: Key, cluster: Any = None
 ) -> Solution:
     """Solve a problem in given boxes."""
     check_problem("solve", problem)
@@ -82,13 +84,13 @@ def fit_given(
         start = _start(newton, cover.features, problem.layout.components)
     with clock("coarse"):
         coarse = fit_boxes(
-            problem, cover_of(problem.domain, features, FEWER), start, seed=seed, executor=executor, **steps
+            problem, cover_of(problem.domain, features, coarser=True), start, seed=seed, executor=executor, **steps
         )
     with clock("solve"):
         fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, executor=executor, **steps)
     with clock("estimate"):
         free = undetermined(fine.local, fine.system, probe, fine.fresh)
-        error = max(_estimate(coarse, fine), free if free <= NOT_UNIQUE else 1.0)
+        error = max(_estimate(coarse, fine), _amplified(fine), free if free <= NOT_UNIQUE else 1.0)
     iteration = _ended(fine, newton) if nonlinear else None
     evidence = Evidence(tol=tol, iteration=iteration, estimate=error, undetermined=free, features=features.size)
     finer = None if free > NOT_UNIQUE else "use smaller boxes or higher degrees, or solve(problem, tol=…)"
@@ -96,13 +98,13 @@ def fit_given(
     return Solution(problem, fine.features, fine.coefficients, error, judge(evidence, finer), stats)
 
 
-def _start(newton: Newton, features: BoxPolynomials, components: int) -> tuple[BoxPolynomials, np.ndarray] | None:
+def _start(newton: Newton, features: InBoxes, components: int) -> tuple[InBoxes, np.ndarray] | None:
     """The function that an iteration starts from; None for zero."""
     if newton.initial is None:
         return None
     space = getattr(newton.initial, "features", features)
     c = np.asarray(getattr(newton.initial, "coefficients", newton.initial), dtype=np.float64)
-    if not isinstance(space, BoxPolynomials) or c.shape != (space.size, components):
+    if not isinstance(space, InBoxes) or c.shape != (space.size, components):
         raise FeaturesError(
             f"initial= has coefficients of shape {c.shape} for {type(space).__name__}; expected a solution in boxes, "
             f"or coefficients of shape {(features.size, components)}."
@@ -111,13 +113,22 @@ def _start(newton: Newton, features: BoxPolynomials, components: int) -> tuple[B
 
 
 def _estimate(coarse: BoxFit, fine: BoxFit) -> float:
-    """The estimated relative error: the distance to the coarser solution is the error of that one, and its ratio to
-    what is seen of it, the indicator, is taken to be the same in the finer one."""
+    """The estimated relative error. The ratio of errors is taken to be that of the indicators, of what is seen of the
+    errors: e(fine) = ρ e(coarse). As the two solutions are e(coarse) - e(fine) apart at least, e(fine) is at most
+    ρ / (1 - ρ) times their distance, much more than that where errors fall slowly."""
     before, after = (float(np.max(each.indicator)) for each in (coarse, fine))
     if not np.isfinite(after):
         return np.inf
-    factor = distance(coarse, fine, []) / before if before > 0 else 0.0
-    return max(SAFETY * max(factor, LEAST_FACTOR) * after, fine.left)
+    ratio = after / before if before > 0 else 0.0
+    error = distance(coarse, fine, []) * ratio / max(1 - ratio, LEAST_FALL)
+    return max(SAFETY * max(error, LEAST_FACTOR * after), fine.left)
+
+
+def _amplified(found: BoxFit) -> float:
+    """What random data nearly as large as the residuals that are left would do to the solution, relative to it. It is
+    large where a function that the features nearly contain is hardly determined by the problem."""
+    moved = sensitivity(found.local, found.system, found.fresh, found.weights)
+    return RANDOM * moved * float(np.sqrt(np.mean(found.indicator**2)))
 
 
 def _ended(found: BoxFit, newton: Newton) -> Verdict:

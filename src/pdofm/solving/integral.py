@@ -11,11 +11,12 @@ from pdofm.discrete.assemble import left_values
 from pdofm.discrete.averages import rule_in_leaves, rule_on_part
 from pdofm.discrete.boxed import cover_of
 from pdofm.discrete.collocate import Block
-from pdofm.domain import Part
+from pdofm.domain import Part, Regions
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
 from pdofm.errors import ProblemError
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import Features, InBoxes, RegionFeatures
+from pdofm.features.regions import RegionPolynomials
 from pdofm.problem.conditions import Residual, Value, takes_normal
 from pdofm.problem.data import Given
 from pdofm.problem.problem import Problem
@@ -70,11 +71,44 @@ def integrate(
     is taken to have the same relative error.
     """
     _check(of, on)
-    if problem.regions is not None:
-        raise ProblemError(
-            f"Integrals are not possible with several regions yet; the domain has {list(problem.regions.names)}. "
-            "Average over points of domain.sample(n) instead."
-        )
+    if problem.regions is not None and on is not None:
+        return _by_side(problem, problem.regions, features, coefficients, of, on, relative_error)
+    return _integrate(problem, features, coefficients, of, on, relative_error)
+
+
+def _by_side(
+    problem: Problem,
+    regions: Regions,
+    features: Features,
+    coefficients: Coefficients,
+    of: Any,
+    on: Part,
+    relative_error: float,
+) -> Integral:
+    """The integral over a part, as the regions see it that its normals point out of; of one side of a solution as that
+    region sees it."""
+    own = getattr(features, "only", None)
+    total, error = np.zeros(()), 0.0
+    for inner, _, part in regions.sides(on):
+        seen = features if own is not None else of_region(features, inner)
+        found = _integrate(problem, seen, coefficients, of, part, relative_error)
+        total, error = total + np.asarray(found), error + found.error_estimate
+    return Integral(total, error)
+
+
+def of_region(features: Features, name: str) -> Features:
+    """Features as one region sees them."""
+    return features.of_region(name) if isinstance(features, RegionFeatures | RegionPolynomials) else features
+
+
+def _integrate(
+    problem: Problem,
+    features: Features,
+    coefficients: Coefficients,
+    of: Any,
+    on: Part | None,
+    relative_error: float,
+) -> Integral:
     term = in_layout(Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0), problem.layout)
     Trial(problem.domain, problem.layout).check_term(term, Given((0.0,)))
     before, found, size, square, measure = None, np.zeros(0), 0.0, 0.0, 0.0
@@ -124,10 +158,14 @@ def _is_scalar(problem: Problem, of: Any, entries: int) -> bool:
 def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Rule]:
     """Rules of quadrature, one finer than the other."""
     domain, quadrature = problem.domain, quadrature_of(problem.domain)
-    if isinstance(features, BoxPolynomials) and on is not None:
+    if isinstance(features, RegionPolynomials):
+        # Functions are as smooth across boxes as they are accurate, so the rules need not follow the boxes.
+        orders = [3 * order for order in ORDERS[domain.dim if on is None else max(domain.dim - 1, 1)]]
+        yield from (quadrature.whole(order) if on is None else over_part(on, order) for order in orders[:-1])
+    elif isinstance(features, InBoxes) and on is not None:
         cover = cover_of(domain, features)
         yield from (rule_on_part(cover, on, more)[0] for more in MORE)
-    elif isinstance(features, BoxPolynomials):
+    elif isinstance(features, InBoxes):
         yield from (rule_in_leaves(quadrature, features, more)[0] for more in MORE)
     else:
         orders = ORDERS.get(domain.dim if on is None else max(domain.dim - 1, 1), ORDERS[5])

@@ -35,6 +35,7 @@ class Outcome:
         projected: the projected right-hand side.
         residuals: left minus right side at the fitted points.
         verdict: how the iteration ended; None if there was none.
+        kept: the system at the fitted points, if its rows are still there: an iteration overwrites them.
         held_out: the system at the held-out points, if it is known: its sides at the coefficients, its matrix that of
             the factorization.
     """
@@ -46,6 +47,7 @@ class Outcome:
     verdict: Verdict | None = None
     steps: list[dict[str, float]] = field(default_factory=list)
     held_out: System | None = None
+    kept: System | None = None
 
     @property
     def iteration_error(self) -> float:
@@ -94,7 +96,8 @@ class Linear(Method):
         found = discretisation.residuals(system, c)
         _refuse(discretisation, discretisation.nonlinear_terms(c))
         held_out = None if system.held_out is None else system.held_out.moved(c)
-        return Outcome(c, factorization, projected, found, held_out=held_out)
+        kept = system if system.folded is None else None
+        return Outcome(c, factorization, projected, found, held_out=held_out, kept=kept)
 
 
 def run(method: Method | None, discretisation: Discretisation, system: System) -> Outcome:
@@ -239,7 +242,7 @@ def _start(initial: Any, discretisation: Discretisation) -> Coefficients:
     if getattr(initial, "features", None) is features:
         initial = initial.coefficients
     if callable(initial) or isinstance(initial, Mapping) or np.ndim(initial) == 0:
-        points = discretisation.blocks[0].points
+        points = discretisation.interior
         return fitted(features, points, start_values(initial, discretisation.problem.layout, points))
     start = np.asarray(initial, dtype=np.float64)
     if start.shape != zero.shape:

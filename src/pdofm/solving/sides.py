@@ -14,6 +14,7 @@ from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import check_finite, data_name, right_values
 from pdofm.discrete.system import System
 from pdofm.errors import ProblemError, unknown_name
+from pdofm.problem.interface import of_region
 from pdofm.problem.problem import Problem
 
 Sides = Float[np.ndarray, "rows sides"]
@@ -30,7 +31,7 @@ class RightHandSides:
 
     def __init__(self, problem: Problem, own: Mapping[str, Block], sources: Any, boundary: Any):
         self._own = own
-        given = {"equation": sources, **_by_name(problem, own, boundary)}
+        given = {**_sources(problem, sources), **_by_name(problem, own, boundary)}
         self._data = {
             name: _read(problem, own[name], value)
             for name, value in given.items()
@@ -70,6 +71,27 @@ class RightHandSides:
         return b
 
 
+def _sources(problem: Problem, sources: Any) -> dict[str, Any]:
+    """The sources by the name of their equation; with several regions there is one for each."""
+    if problem.regions is None:
+        return {"equation": sources}
+    names = problem.regions.names
+    if isinstance(sources, np.ndarray | Array):
+        raise ProblemError(
+            f"The sources are an array, but {problem.name!r} has several regions; expected a dictionary of arrays, "
+            f"with values at the points solver.points['equation {names[0]}'] for {names[0]!r} and so on."
+        )
+    if isinstance(sources, Mapping):
+        for name in sources:
+            if name not in names:
+                raise unknown_name("region", name, names)
+        return {f"equation {name}": sources.get(name) for name in names}
+    if isinstance(sources, list | tuple):
+        each = {name: [of_region(one, name, "A source") for one in sources] for name in names}
+        return {f"equation {name}": of_it for name, of_it in each.items()}
+    return {f"equation {name}": sources for name in names}
+
+
 def own_blocks(problem: Problem, blocks: Sequence[Block]) -> dict[str, Block]:
     """The blocks that have data of the user's, by name: not those that the features add."""
     names = {term.name for term in problem.terms}
@@ -78,7 +100,7 @@ def own_blocks(problem: Problem, blocks: Sequence[Block]) -> dict[str, Block]:
 
 def _by_name(problem: Problem, own: Mapping[str, Block], boundary: Any) -> dict[str, Any]:
     """The data of conditions by name; with a single condition the name may be left out."""
-    conditions = [name for name in own if name != "equation"]
+    conditions = [name for name, block in own.items() if block.term.on is not None]
     if boundary is None:
         return {}
     if not isinstance(boundary, Mapping):

@@ -21,9 +21,10 @@ from pdofm.deprecation import renamed_attribute
 from pdofm.discrete.evaluate import derivatives, evaluate, evaluate_all
 from pdofm.domain import Domain, Part
 from pdofm.errors import ProblemError
-from pdofm.features import Features
+from pdofm.features import Features, RegionFeatures
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.distance import relative_sizes
+from pdofm.problem.contradictions import check_exact
 from pdofm.problem.problem import Problem
 from pdofm.shown import Shown
 from pdofm.solving.arithmetic import Arithmetic
@@ -96,7 +97,7 @@ class Expansion(Arithmetic, ABC):
 
     def side(self, region: str) -> "Side":
         """The solution as a region sees it, which differs from side to side of an interface; meaningless elsewhere."""
-        if not isinstance(self.features, RegionPolynomials):
+        if not isinstance(self.features, RegionPolynomials | RegionFeatures):
             raise ProblemError("The problem has one region. Call the solution itself, or its gradient.")
         return Side(self.problem, self.features.of_region(region), self.coefficients, region)
 
@@ -124,7 +125,9 @@ class Expansion(Arithmetic, ABC):
         Args:
             of: what is integrated, a function ``of(u, x)``, or ``of(u, x, t)``, or on a part also ``of(u, x, normal)``;
                 by default u, and in a system the vector of all components.
-            on: a part of the boundary, or ``domain.at(t)`` in space-time; the whole domain if omitted.
+            on: a part of the boundary, or ``domain.at(t)`` in space-time; the whole domain if omitted. On an interface
+                between regions u is that of the region which the normals point out of; ``u.side(name).integral(…)``
+                chooses another one.
         """
         error = getattr(self, "error_estimate", 0.0)
         return integrate(self.problem, self.features, self.coefficients, of, on, error)
@@ -160,6 +163,8 @@ class Solution(Shown, Drawn, Expansion):
             views of it.
         space: the name of the space that was found, if a tolerance was asked for without features.
         attempts: the spaces that were tried for it.
+        free: the coefficients of the largest function that small data can cause, where they do not determine the
+            solution (see `plot_undetermined`).
     """
 
     error_estimate: float
@@ -167,6 +172,7 @@ class Solution(Shown, Drawn, Expansion):
     stats: Stats
     space: str = ""
     attempts: tuple[Attempt, ...] = ()
+    free: Coefficients | None = None
 
     @property
     def converged(self) -> bool:
@@ -195,6 +201,8 @@ class Solution(Shown, Drawn, Expansion):
         truth, found = (problem.layout.gathered(each) for each in pair)
         names = problem.layout.names
         errors = _errors(found, truth, names)
+        if self.converged:
+            check_exact(problem, errors.relative_l2, self.error_estimate)
         if regions is None:
             return errors
         which = regions.which(z)

@@ -35,7 +35,9 @@ class Stats:
     `features` counts per component, `rank` and `condition` are those of the (scaled) least-squares matrix, `residuals`
     has an entry per term, `seconds` one per phase, `steps` one per iteration of a nonlinear method. `undetermined` is
     the part of a random function that has no effect on the equation and the conditions, or none above rounding: tiny,
-    if the solution is unique.
+    if the solution is unique. `stability` is γ, the size of the largest solution that data of size 1 can cause, where
+    that was measured (`pdofm.solving.stability`); `stability_growth` is by how much it grew with the features doubled
+    last, and `error_bound` is γ times the residual at held-out points, relative to the solution.
     """
 
     rows: int
@@ -48,6 +50,9 @@ class Stats:
     seconds: dict[str, float]
     steps: list[dict[str, float]]
     undetermined: float = 0.0
+    stability: float | None = None
+    stability_growth: float = 1.0
+    error_bound: float | None = None
 
     held_out = renamed_attribute("held_out", "held_out_residual")
 

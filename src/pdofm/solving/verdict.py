@@ -34,6 +34,15 @@ HIDDEN = 0.1
 integral across a steep change of a coefficient, relative to the terms of the equation. A larger one means that a detail
 of the data lies between the collocation points."""
 
+GROWING, GROWN, SATURATED = 8.0, 50.0, 1e8
+"""A stability constant that grows by `GROWING` or more when the features are doubled, and by `GROWN` or more since an
+eighth of them, or by `SATURATED`, where rounding may hide that it still grows, belongs to a problem that its data do
+not determine. In the zoo it grows by less than 5 where the solution is resolved."""
+
+AMPLIFYING = 10.0
+"""The stability constant, times the data and relative to the solution, from which its growth matters: below, solutions
+are as large as their data allow, as those that grow exponentially are."""
+
 
 UNLIKELY = 1e-6
 """Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise."""
@@ -73,6 +82,10 @@ class Evidence:
         hidden: the largest residual of the equation on a dense set of points, relative to its largest right side, or
             its integral where coefficients change steeply, relative to the terms of the equation.
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
+        stability: γ, the size of the largest solution that data of size 1 can cause.
+        growth, grown: by how much γ grew when the features were doubled for the last time, and since an eighth of them.
+        amplification: γ times the size of the data, relative to the solution.
+        freest: where the largest such solution is largest, in words.
         free: the combination of unknown numbers that the data do not determine; empty if they determine all.
         misfit: how probable it is that data with their noise fit as badly as these.
         features, points, usual_points: how many features and collocation points inside the domain were used, and how
@@ -86,6 +99,11 @@ class Evidence:
     undetermined: float = 0.0
     hidden: float | None = None
     disagreement: float | None = None
+    stability: float | None = None
+    growth: float = 1.0
+    grown: float = 1.0
+    amplification: float = 0.0
+    freest: str = ""
     free: str = ""
     misfit: float | None = None
     features: int = 0
@@ -106,6 +124,12 @@ class Evidence:
     def is_unique(self) -> bool:
         """Whether the problem determines its solution."""
         return is_unique(self.undetermined)
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the data determine the solution: whether a change of them has an effect that is bounded."""
+        grows = (self.growth >= GROWING and self.grown >= GROWN) or self.grown >= SATURATED
+        return not (grows and self.amplification >= AMPLIFYING)
 
 
 @dataclass(frozen=True)
@@ -191,6 +215,18 @@ def _accurate(evidence: Evidence) -> Failure | None:
     return Status.INACCURATE, message, remedy_for(evidence)
 
 
+def _determined(evidence: Evidence) -> Failure | None:
+    """The effect of a change of the data must not grow with the number of features."""
+    if evidence.is_determined:
+        return None
+    message = (
+        "the data do not determine the solution, or the problem is ill-posed: data of size 1 can cause solutions of "
+        f"size {evidence.stability:.0e}, {evidence.grown:.0e} times as large as in an eighth of the features, and they "
+        f"are largest {evidence.freest}"
+    )
+    return Status.UNDETERMINED, message, "add a condition there; u.plot_undetermined() draws that function"
+
+
 def _satisfied(evidence: Evidence) -> Failure | None:
     """Every term must hold at points that were not fitted."""
     worst = max(evidence.violations, key=lambda name: evidence.violations[name], default=None)
@@ -245,9 +281,10 @@ CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
     _finished,
     _unique,
     _identified,
-    _accurate,
-    _satisfied,
     _resolved,
+    _accurate,
+    _determined,
+    _satisfied,
     _confirmed,
     _fits,
 )

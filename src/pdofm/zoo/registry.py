@@ -29,8 +29,8 @@ def names(group: str | None = None) -> list[str]:
     Args:
         group: "basic" for the problems of the paper and others like them, all with exact solutions; "local" for
             problems whose solutions vary fast in small places or are singular, some without an exact solution;
-            "evolution" for problems in time, with an exact solution or a `reference`; "published" for other problems
-            that solvers are compared with.
+            "evolution" for problems in time, with an exact solution or a `reference`; "materials" for bodies of several
+            materials; "published" for other problems that solvers are compared with.
     """
     if group is None:
         return [name for members in _GROUPS.values() for name in members]

@@ -1,0 +1,168 @@
+"""How much a solution can change with its data, and what the data leave free.
+
+For the rows of the system in physical units (the root mean square over each term) and the features Φ at sample points
+
+    γ = max ‖Φ c‖ / ‖A c‖
+
+is the size of the largest solution that data of size 1 can cause: ‖u - u*‖ ≤ γ ‖A u - f‖. With A = QR it is the largest
+singular value of Φ R⁻¹, and as the leading block of R belongs to the leading features, coarser spaces have theirs for
+nothing. Where a problem is well-posed γ does not depend on the space; where the data leave a part of the solution free,
+or where the problem is ill-posed, it grows with the number of features without bound.
+
+The coarse quarter of the features tells that apart at little cost. Only where γ grows there all of them are looked at.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from pdofm._types import Coefficients, Points
+from pdofm.discrete.discretisation import Discretisation
+from pdofm.discrete.evaluate import feature_values
+from pdofm.discrete.system import System
+from pdofm.domain import Domain
+from pdofm.features import Features
+from pdofm.numerics.lstsq import QR, Factorization
+
+COARSE = (1 / 8, 1 / 4)
+"""Fractions of the features at which γ is measured first."""
+
+ALL = (1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Fractions at which it is measured where it grows among the first."""
+
+LOWEST_SIZE = 4
+"""Spaces of fewer functions per component say nothing."""
+
+SUSPICIOUS, SAMPLING = 1.5, 2.5
+"""Growth from one coarse space to the next from which all of the features are looked at: at the fitted points, and at
+held-out ones, which are so few on the boundary that γ is less certain."""
+
+SAMPLED = 256
+"""Points at which functions are compared."""
+
+METHOD = QR(rcond=1e-14)
+
+STEPS, WIDTH = 8, 4
+"""Steps and vectors of the subspace iteration for the largest singular value: it is found to a few percent."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """The stability constant of a problem in a space.
+
+    Attributes:
+        constant: γ, the largest over the components.
+        growth: by how much γ grew when the features were doubled for the last time; 1 where it does not grow.
+        grown: γ relative to that of the coarsest space.
+        amplification: γ times the size of the data, relative to the solution.
+        bound: γ times the residual at held-out points, relative to the solution.
+        function: the largest function of the space for unit data, where γ grows; else None.
+    """
+
+    constant: float
+    growth: float
+    grown: float
+    amplification: float
+    bound: float
+    function: Coefficients | None = None
+
+
+def measure(
+    discretisation: Discretisation, fitted: System | None, held_out: System, points: Points, found: Coefficients
+) -> Stability:
+    """The stability of a problem, linearised at the solution with the coefficients `found`.
+
+    `held_out` is the system there at points that are not fitted, `points` are those inside the domain; `fitted`
+    is the one that was solved, if its rows are still there.
+    """
+    features, components = discretisation.features, discretisation.problem.layout.components
+    points = points[:SAMPLED]
+    values = feature_values(features, points) / len(points) ** 0.5
+    size = max(float(np.linalg.norm(values @ found, axis=0).max()), 1e-300)
+    rows = held_out if fitted is None else fitted
+    constants = _constants(rows, values, _sizes(features, COARSE), components)[0]
+    function = None
+    if len(constants) > 1 and np.max(constants[-1] / constants[0]) <= (SAMPLING if fitted is None else SUSPICIOUS):
+        growth = grown = 1.0
+    else:
+        sizes = _sizes(features, ALL)
+        rows = discretisation.system(found, discretisation.blocks) if fitted is None else fitted
+        if rows.folded is not None:  # the rows are not kept, and there are fewer at the held-out points
+            rows, sizes = held_out, [each for each in sizes if 2 * each <= features.size] or sizes[:1]
+        constants, largest = _constants(rows, values, sizes, components)
+        growth, grown = (float(np.max(constants[-1] / before)) for before in (constants[-2:][0], constants[0]))
+        function = np.zeros_like(found)
+        function[: sizes[-1]] = largest
+    constant = float(np.max(constants[-1]))
+    data, residual = held_out.right * _units(held_out), (held_out.left - held_out.right) * _units(held_out)
+    amplification, bound = (constant * float(np.linalg.norm(each)) / size for each in (data, residual))
+    return Stability(constant, growth, grown, amplification, bound, function)
+
+
+def _constants(
+    rows: System, values: np.ndarray, sizes: list[int], components: int
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """γ of the leading features, for several numbers of them, and the largest function of the last space."""
+    if not sizes:
+        return [], np.zeros((0, components))
+    factored = METHOD.factor(np.asfortranarray(_physical(rows, _units(rows), sizes[-1] * components)))
+    each = [_largest(values, factored, size, components) for size in sizes]
+    return [constant for constant, _ in each], each[-1][1]
+
+
+def _sizes(features: Features, fractions: tuple[float, ...]) -> list[int]:
+    """Numbers of leading features, increasing. Features of one rank belong together."""
+    ranks, size = features.ranks, features.size
+    counts = {int(np.searchsorted(ranks, ranks[int(each * size)])) if each < 1 else size for each in fractions}
+    return sorted(each for each in counts if each >= LOWEST_SIZE) or ([size] if 1.0 in fractions else [])
+
+
+def _units(system: System) -> Float[np.ndarray, " n"]:
+    """What a left or right side is multiplied by, so that the sum of squares is that of the mean squares of terms."""
+    found = np.empty(len(system.right))
+    for rows in system.rows.values():
+        found[rows] = (rows.stop - rows.start) ** -0.5
+    return found
+
+
+def _physical(system: System, units: np.ndarray, columns: int) -> Float[np.ndarray, "n columns"]:
+    """The leading columns of the matrix in physical units."""
+    return system.A[:, :columns] * (units / system.scales)[:, None]
+
+
+def _largest(
+    values: Float[np.ndarray, "n m"], factored: Factorization, size: int, components: int
+) -> tuple[Float[np.ndarray, " C"], Float[np.ndarray, "k C"]]:
+    """γ of the leading `size` features for each component, and the function that is largest."""
+    columns = size * components
+    inverse = factored.coarse(np.eye(len(factored.scale), columns), columns)[:columns].reshape(size, components, -1)
+    rng, found, functions = np.random.default_rng(0), np.zeros(components), []
+    for c in range(components):
+        matrix = values[:, :size] @ inverse[:, c]
+        vectors = rng.standard_normal((matrix.shape[1], min(WIDTH, matrix.shape[1])))
+        for _ in range(STEPS):
+            vectors = np.linalg.qr(matrix.T @ (matrix @ vectors))[0]
+        _, singular, right = np.linalg.svd(matrix @ vectors, full_matrices=False)
+        found[c] = singular[0]
+        functions.append(inverse @ (vectors @ right[0]))
+    return found, functions[int(np.argmax(found))]
+
+
+def place_of(domain: Domain, features: Features, function: Coefficients) -> str:
+    """Where a function is largest, in words."""
+    inside = domain.sample(SAMPLED)
+    points, names = [inside], ["inside"] * len(inside)
+    for piece in domain.pieces:
+        found = piece.sample(SAMPLED, "sobol", np.random.default_rng(0))[0]
+        points.append(found)
+        names += [f"on {piece.name!r}"] * len(found)
+    if domain.has_time:
+        moments = [domain.lower[-1], domain.upper[-1]]
+        for moment in moments:
+            points.append(np.concatenate([inside[:, :-1], np.full((len(inside), 1), moment)], axis=1))
+            names += [f"at the time {moment:g}"] * len(inside)
+    together = np.concatenate(points)
+    sizes = np.abs(feature_values(features, together) @ function).max(axis=1)
+    at = int(np.argmax(sizes))
+    return f"{names[at]}, near {np.round(together[at], 6).tolist()}"

@@ -1,0 +1,198 @@
+"""What is refused before solving, and what the stability constant says of what is solved."""
+
+import warnings
+
+import jax.numpy as jnp
+import pytest
+
+import pdofm as pf
+from pdofm.problem.contradictions import find_contradiction
+from pdofm.problem.coverage import find_gap
+
+SQUARE, DISK, LINE = pf.Box([0, 0], [1, 1]), pf.Disk([0, 0], 1.0), pf.Interval(0, 1)
+ROD = pf.SpaceTime(LINE, 0.5)
+
+
+def minus_laplacian(u, x):
+    return -pf.laplacian(u)(x)
+
+
+def bilaplacian(u, x):
+    return pf.laplacian(pf.laplacian(u))(x)
+
+
+def diffusion(sign):
+    return lambda u, x, t: pf.dt(u)(x, t) - sign * pf.laplacian(u)(x, t)
+
+
+def stokes(u, x):
+    return (-pf.laplacian(u.v)(x) + pf.grad(u.p)(x), pf.div(u.v)(x))
+
+
+def on_the_right(domain, at):
+    return domain.boundary.where(lambda x: x[0] > at)
+
+
+LACKING = {
+    "half of a circle": (DISK, minus_laplacian, [pf.Dirichlet(0.0, on=on_the_right(DISK, 0.0))], "'circle'"),
+    "a hundredth of a circle": (DISK, minus_laplacian, [pf.Dirichlet(0.0, on=on_the_right(DISK, -0.999))], "'circle'"),
+    "a face": (SQUARE, minus_laplacian, [pf.Dirichlet(0.0, on=SQUARE.part("x0=lower"))], "no condition on"),
+    "a plate": (SQUARE, bilaplacian, [pf.Dirichlet(0.0)], "1 of 2 conditions"),
+    "an end": (LINE, minus_laplacian, [pf.Dirichlet(0.0, on=LINE.face(0, 0))], "of order 2, and has 1 condition"),
+    "an end of a rod": (
+        ROD,
+        diffusion(1.0),
+        [pf.Initial(0.0), pf.Dirichlet(0.0, on=ROD.face(0, 0))],
+        "parabolic, of order 2 in space, and there is no condition on 'x0=upper'",
+    ),
+    "backwards": (ROD, diffusion(-1.0), [pf.Initial(0.0), pf.Dirichlet(0.0)], "the condition is at the first time"),
+    "elliptic in time": (
+        ROD,
+        lambda u, x, t: pf.dt(pf.dt(u))(x, t) + pf.laplacian(u)(x, t),
+        [pf.Initial(0.0, 0.0), pf.Dirichlet(0.0)],
+        "elliptic in space and time",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_a_boundary_that_lacks_conditions_is_named_before_anything_is_solved(name):
+    domain, operator, conditions, message = LACKING[name]
+    problem = pf.Problem(domain, operator, 1.0, conditions)
+    with pytest.raises(pf.errors.ProblemError, match=message):
+        pf.solve(problem)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pf.Problem(
+            SQUARE,
+            minus_laplacian,
+            1.0,
+            [pf.Dirichlet(0.0, on=SQUARE.part("x0=lower")), pf.Neumann(0.0, on=on_the_right(SQUARE, 1e-9))],
+        ),
+        pf.Problem(
+            LINE, minus_laplacian, 1.0, [pf.Dirichlet(0.0, on=LINE.face(0, 0)), pf.Neumann(0.0, on=LINE.face(0, 0))]
+        ),
+        pf.Problem(
+            pf.SpaceTime(LINE, 0.5), diffusion(-1.0), 0.0, [pf.Dirichlet(0.0), pf.Dirichlet(0.0, on=ROD.at(0.5))]
+        ),
+        pf.Problem(SQUARE, lambda u, x: pf.partial(u, 0)(x), 1.0, [pf.Dirichlet(0.0, on=SQUARE.face(0, 0))]),
+        # The coefficient vanishes at an end, where a regular solution needs no condition.
+        pf.Problem(
+            LINE,
+            lambda u, x: -x[0] * pf.laplacian(u)(x) - pf.partial(u, 0)(x),
+            1.0,
+            [pf.Dirichlet(0.0, on=LINE.face(0, 1))],
+        ),
+        pf.Problem(
+            SQUARE,
+            stokes,
+            0.0,
+            [pf.Dirichlet(0.0, unknown="v"), pf.Dirichlet(0.0, on=[[0.5, 0.5]], unknown="p")],
+            unknowns={"v": 2, "p": 1},
+        ),
+    ],
+    ids=["mixed", "both at one end", "final value", "transport", "degenerate", "stokes"],
+)
+def test_statements_with_enough_conditions_pass(problem):
+    assert find_gap(problem) is None
+
+
+def test_the_pressure_of_stokes_needs_no_condition_on_the_boundary_but_the_velocity_does():
+    here = SQUARE.part("x0=lower")
+    problem = pf.Problem(SQUARE, stokes, 0.0, [pf.Dirichlet(0.0, unknown="v", on=here)], unknowns={"v": 2, "p": 1})
+    gap = find_gap(problem)
+    assert gap is not None
+    assert "no condition" in gap.why
+
+
+@pytest.mark.parametrize("gap", [1.0, 1e-6])
+@pytest.mark.parametrize("on", [LINE.face(0, 0), [[0.0]]], ids=["part", "point"])
+def test_two_values_at_one_place_are_refused(gap, on):
+    problem = pf.Problem(LINE, minus_laplacian, 1.0, [pf.Dirichlet(0.0), pf.Dirichlet(gap, on=on)])
+    with pytest.raises(pf.errors.ProblemError, match="contradict each other"):
+        pf.solve(problem)
+
+
+def test_equal_values_at_one_place_and_values_that_meet_at_a_point_are_allowed():
+    left, right = DISK.boundary.where(lambda x: x[0] < 0), DISK.boundary.where(lambda x: x[0] >= 0)
+    for conditions in (
+        [pf.Dirichlet(lambda x: x[0]), pf.Dirichlet(lambda x: x[0], on=right)],
+        [pf.Dirichlet(0.0, on=left), pf.Dirichlet(1.0, on=right)],
+    ):
+        assert find_contradiction(pf.Problem(DISK, minus_laplacian, 1.0, conditions)) is None
+
+
+def test_errors_against_an_exact_solution_that_solves_another_problem_are_refused():
+    problem = pf.Problem(LINE, minus_laplacian, 1.0, [pf.Dirichlet(0.0)], exact=lambda x: x[0] * (1 - x[0]))
+    with pytest.raises(pf.errors.ProblemError, match="exact= does not satisfy the equation with source="):
+        pf.solve(problem, pf.Chebyshev(LINE, 20)).errors()
+
+
+def polynomials(problem, size=120):
+    return pf.solve(problem, pf.Chebyshev(problem.domain, size), sampling="clustered")
+
+
+def test_gamma_of_poissons_equation_is_the_constant_of_the_maximum_principle():
+    # |u| <= max |g| + |f| / 4 on the unit disk, and constants attain the first part.
+    u = polynomials(pf.Problem(DISK, minus_laplacian, 1.0, [pf.Dirichlet(0.0)]))
+    assert u.stats.stability == pytest.approx(1.0, abs=0.25)
+    assert u.stats.stability_growth == 1.0
+
+
+def test_gamma_of_a_growing_solution_is_that_of_its_growth():
+    # u' = u + f, u(0) = g: data of size 1 cause solutions of size about exp(4) / sqrt(8) in the mean square.
+    line = pf.Interval(0, 4)
+    u = polynomials(
+        pf.Problem(line, lambda u, x: pf.partial(u, 0)(x) - u(x), 0.0, [pf.Dirichlet(1.0, on=line.face(0, 0))]), 40
+    )
+    assert u.converged
+    assert u.stats.stability is not None
+    assert 10 < u.stats.stability < 60
+
+
+def test_the_error_is_below_gamma_times_the_residual():
+    def exact(x):
+        return jnp.sin(6 * x[0] + x[1]) * jnp.exp(x[1])
+
+    for size in (30, 60, 120):
+        problem = pf.Problem(SQUARE, minus_laplacian, conditions=[pf.Dirichlet()], exact=exact)
+        with warnings.catch_warnings(action="ignore"):  # the coarse ones have not converged
+            u = polynomials(problem, size)
+        assert u.stats.error_bound is not None
+        assert u.errors().relative_l2 < u.stats.error_bound
+
+
+@pytest.fixture(scope="module")
+def from_one_side():
+    """Cauchy data for Laplace's equation: the solution is unique, but a change of the data grows without bound."""
+    below, sides = SQUARE.face(1, 0), SQUARE.part("x0=lower", "x0=upper")
+    problem = pf.Problem(
+        SQUARE,
+        minus_laplacian,
+        conditions=[pf.Dirichlet(on=below), pf.Neumann(on=below), pf.Dirichlet(on=sides)],
+        exact=lambda x: jnp.exp(x[0]) * jnp.cos(x[1]),
+    )
+    with pytest.warns(pf.errors.ConvergenceWarning, match="the data do not determine the solution"):
+        return polynomials(problem, 300)
+
+
+def test_an_ill_posed_problem_is_told_by_the_growth_of_gamma(from_one_side):
+    assert from_one_side.verdict.status is pf.Status.UNDETERMINED
+    assert from_one_side.verdict.evidence.is_unique
+    assert from_one_side.stats.stability > 1e4
+    assert from_one_side.stats.stability_growth > 10
+    assert "on 'x1=upper'" in from_one_side.reason
+
+
+def test_the_function_that_the_data_leave_free_is_drawn(from_one_side, tmp_path):
+    from_one_side.plot_undetermined(tmp_path / "free.png")
+    assert (tmp_path / "free.png").exists()
+
+
+def test_a_determined_solution_has_nothing_to_draw():
+    u = polynomials(pf.Problem(DISK, minus_laplacian, 1.0, [pf.Dirichlet(0.0)]), 40)
+    with pytest.raises(pf.errors.SolveError, match="does not grow"):
+        u.plot_undetermined()
