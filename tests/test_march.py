@@ -388,8 +388,6 @@ def test_features_that_are_not_of_space_are_refused():
     problem = heat(space, lambda x, t: jnp.exp(-t) * x[0])
     with pytest.raises(SolveError, match="features of space, with 2 coordinates"):
         pf.march(problem, pf.Chebyshev(problem.domain, 50))
-    with pytest.raises(SolveError, match="must be features of space"):
-        pf.march(problem, 200)
 
 
 def test_several_regions_are_refused_and_solved_for_all_times_at_once():
