@@ -172,7 +172,7 @@ class Problem(Shown):
     def _placed(self, term: Term) -> Term:
         """A term with a left side of real numbers that knows the parameters."""
         term = in_layout(term, self.layout)
-        return parametrised(term, self.parameters, self.layout) if self.parameters.names else term
+        return parametrised(term, self.parameters) if self.parameters.names else term
 
     @property
     def context(self) -> Context:

@@ -1,4 +1,4 @@
-"""Unknown numbers and coefficients, and the data from which they are found."""
+"""Unknown numbers, and the data from which they are found."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pdofm.calculus.parameters import Parameters, order_in
-from pdofm.calculus.terms import Layout, Term, Where
+from pdofm.calculus.parameters import Parameters
+from pdofm.calculus.terms import Term, Where
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import BaseCondition, Context, Residual, Value
-
-LARGEST_ORDER = 2
-"""The highest order to which an equation may differentiate an unknown function in its coefficients."""
 
 THRESHOLDS = {"huber": 1.345, "cauchy": 2.385}
 """Residuals beyond this many standard deviations weigh less in a robust loss. With these thresholds estimates from
@@ -170,28 +167,14 @@ class Data(BaseCondition):
             ) from error
 
 
-def functions_of(unknowns: Mapping[str, Any] | None, smooth: tuple[str, ...] = ()) -> dict[str, int] | None:
+def functions_of(unknowns: Mapping[str, Any] | None) -> dict[str, int] | None:
     """The unknown functions that the equation is solved for, with their sizes; None for one scalar without a name."""
     if unknowns is None:
         return None
-    return {name: size for name, size in unknowns.items() if not isinstance(size, Number) and name not in smooth}
+    return {name: size for name, size in unknowns.items() if not isinstance(size, Number)}
 
 
 def parameters_of(unknowns: Mapping[str, Any] | None) -> Parameters:
     """The parameters among the unknowns, at their starts."""
     found = {name: each for name, each in (unknowns or {}).items() if isinstance(each, Number)}
     return Parameters(tuple((name, float(number.start)) for name, number in found.items()))
-
-
-def check_orders(terms: list[Term], parameters: Parameters, layout: Layout, dim: int) -> Parameters:
-    """The parameters with the orders to which the terms differentiate their functions; raise if one is too high."""
-    found = []
-    for name, value, _ in parameters.functions:
-        order = max(order_in(term.lhs, name, parameters.values, layout, dim) for term in terms)
-        if order > LARGEST_ORDER:
-            raise ProblemError(
-                f"The problem differentiates the unknown coefficient {name!r} {order} times; expected at most "
-                f"{LARGEST_ORDER} times."
-            )
-        found.append((name, value, order))
-    return Parameters(parameters.numbers, tuple(found))

@@ -26,7 +26,7 @@ from pdofm._types import Coefficients, Vector
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation
-from pdofm.discrete.parameters import ParameterSpace, sensitivities
+from pdofm.discrete.parameters import sensitivities, with_numbers
 from pdofm.discrete.system import System
 from pdofm.errors import FeaturesError, PdofmError, SolveError
 from pdofm.features import BoxPolynomials
@@ -149,15 +149,15 @@ class State:
 class Forward:
     """The solutions of the equation, one for each vector of parameters."""
 
-    def __init__(self, discretisation: Discretisation, method: Method | None, space: ParameterSpace):
-        self.discretisation, self.space = replace(discretisation.iterating(), held_out=()), space
+    def __init__(self, discretisation: Discretisation, method: Method | None):
+        self.discretisation = replace(discretisation.iterating(), held_out=())
         self.data = _measurements(discretisation)
         self.method = replace(method, keep=KEEP) if isinstance(method, Newton) else method
         self.last: State | None = None
 
     def measuring(self, vector: Float[np.ndarray, " p"]) -> list[Block]:
         """The data with these parameters."""
-        return self.space.on(self.data.blocks, vector)
+        return with_numbers(self.data.blocks, vector)
 
     def measured(self, vector: Float[np.ndarray, " p"], c: Coefficients) -> np.ndarray:
         """What would be measured of a function."""
@@ -167,7 +167,7 @@ class Forward:
     def slopes(self, blocks: Sequence[Block], c: Coefficients) -> Float[np.ndarray, "rows p"]:
         """The derivatives of the left sides of blocks with respect to the parameters, with u fixed."""
         layout, features = self.discretisation.problem.layout, self.discretisation.features
-        found = [sensitivities(layout, features, block, c, self.space) for block in blocks]
+        found = [sensitivities(layout, features, block, c) for block in blocks]
         return np.concatenate([each.reshape(-1, each.shape[2]) for each in found])
 
     def at(self, vector: Float[np.ndarray, " p"]) -> State:
@@ -175,7 +175,7 @@ class Forward:
         if self.last is not None and np.array_equal(self.last.vector, vector):
             return self.last
         base = self.discretisation
-        here = replace(base, blocks=self.space.on(base.blocks, vector))
+        here = replace(base, blocks=with_numbers(base.blocks, vector))
         method = self._continued(vector)
         outcome, system = self._solved(method, here)
         if method is not self.method and not _is_finished(outcome):  # a bad start
@@ -226,15 +226,15 @@ def infer(
     """Find the parameters of a problem together with its solution, in given features."""
     problem = discretisation.problem
     _ = problem.transitions  # looked for once, not again for every value of the numbers
-    space = ParameterSpace(problem.parameters.replaced(starts))
+    parameters = problem.parameters.replaced(starts)
     numbers = Numbers({n: each for n, each in (problem.unknowns or {}).items() if isinstance(each, Number)})
-    start = np.array([value for _, value in space.parameters.numbers])
-    forward = Forward(discretisation, method, space)
+    start = np.array([value for _, value in parameters.numbers])
+    forward = Forward(discretisation, method)
     with clock("solve"):
         vector = _search(forward, numbers, start)
         state = forward.at(vector)
-    known = problem.at(space.fixed(vector))
-    held_out = space.on(discretisation.held_out, vector)
+    known = problem.at(parameters.replaced(dict(zip(parameters.names, vector.tolist(), strict=True))))
+    held_out = with_numbers(discretisation.held_out, vector)
     fixed = replace(discretisation, problem=known, blocks=state.discretisation.blocks, held_out=held_out)
     solution = concluded(fixed, state.outcome, clock, tol)
     fitted = _statistics(state, numbers)
