@@ -80,10 +80,11 @@ def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
+        everywhere: Any = client.run  # its results are coroutines in the eyes of a type checker
         pf.solve(problem, space, points=4 * features, cluster=pf.cluster.Dask(client, shares=2 * workers))
         for number in range(repeats):
             executor = pf.cluster.Dask(client)
-            before = dict(client.run(_sent))
+            before = dict(everywhere(_sent))
             killer = threading.Timer(random.random() * seconds, _kill, [client]) if kill and number > 0 else None
             start = time.perf_counter()
             if killer is not None:
@@ -93,7 +94,7 @@ def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -
             seconds = took if killer is None else seconds
             if killer is not None:
                 killer.join()
-            after = client.run(_sent)
+            after = everywhere(_sent)
             yield {
                 "workers": workers,
                 "rows": solution.stats.rows,
@@ -101,7 +102,7 @@ def measured(workers: int, rows: int, features: int, repeats: int, kill: bool) -
                 "shares": pf.cluster.shares_for(rows, space.size),
                 "seconds": took,
                 "killed": killer is not None,
-                "peak": max(client.run(peak_memory).values()),
+                "peak": max(everywhere(peak_memory).values()),
                 "sent": max(after[each] - before.get(each, 0) for each in after),
                 "hash": hashlib.sha256(solution.coefficients.tobytes()).hexdigest()[:16],
                 "error": solution.errors().relative_l2,

@@ -40,7 +40,8 @@ def orthonormal(features: Features, on: Any, size: int | None = None) -> Combine
         raise FeaturesError(f"orthonormal() takes a Domain or a Problem; got {type(on).__name__}.")
     scale = np.linalg.norm(rows, axis=0)
     scale[scale == 0] = 1.0
-    triangle = qr(rows / scale, mode="r", overwrite_a=True, check_finite=False)[0][: features.size]
+    factor = qr(rows / scale, mode="r", overwrite_a=True, check_finite=False)[0]
+    triangle = np.asarray(factor[: features.size], dtype=np.float64)
     _, singular, right = svd(triangle, full_matrices=False, check_finite=False)
     rank = _reliable(others / scale, singular, right) if size is None else min(size, _nonzero(singular))
     return Combined(features, (right[:rank] / singular[:rank, None]).T / scale[:, None], singular / singular[0])

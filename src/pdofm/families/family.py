@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -62,7 +62,7 @@ class Family:
             raise ProblemError(f"features must be Features, or left out; got {type(features).__name__}.")
         if not (isinstance(tol, int | float) and 0 < tol < 1):
             raise SolveError(f"tol is a relative error between 0 and 1; got {tol!r}.")
-        self.members = Members(self, make_problem, features, float(tol), method, key)
+        self.members = Members(self, cast("Make", make_problem), features, float(tol), method, key)
 
     def __repr__(self) -> str:
         spaces = sum(len(form.spaces) for form in self.members.forms.values())

@@ -54,7 +54,7 @@ class Patches:
     def __len__(self) -> int:
         return len(self.lower)
 
-    @property
+    @cached_property
     def along(self) -> Int[np.ndarray, "P d"]:
         """The degrees of polynomials that resolve as much along a line: they tell how many points faces need."""
         return self.degrees

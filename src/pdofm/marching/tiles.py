@@ -19,7 +19,7 @@ from pdofm.calculus.jets import Index
 from pdofm.discrete.cover import Cover, Inside
 from pdofm.domain import Domain, Part
 from pdofm.domain.tree import BoxTree
-from pdofm.features.boxes import BoxPolynomials, Patches
+from pdofm.features.boxes import InBoxes, Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
 from pdofm.marching.saddle import Saddle, SaddleFactors
@@ -206,7 +206,7 @@ class Tiles:
     # The answer
 
     @property
-    def features(self) -> BoxPolynomials:
+    def features(self) -> InBoxes:
         """The space of these polynomials."""
         return self.cover.features
 

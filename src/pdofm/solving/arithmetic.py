@@ -41,7 +41,7 @@ class Arithmetic:
     __rmul__ = __mul__
 
     def __truediv__(self, factor: Any) -> "Sum":
-        return self * (1 / factor) if isinstance(factor, Number) else NotImplemented
+        return self * (1 / _number(factor, self.problem)) if isinstance(factor, Number) else NotImplemented
 
     def __neg__(self) -> "Sum":
         return -1.0 * self
