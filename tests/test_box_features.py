@@ -136,7 +136,8 @@ def test_many_sources_are_solved_from_one_factorisation():
 def test_a_constant_that_is_free_is_noticed_although_the_features_only_nearly_contain_it(size):
     with pytest.warns(ConvergenceWarning, match="has not converged"):
         u = pf.solve(poisson(conditions=[pf.Neumann()]), pf.BoxFeatures(random(size), SQUARE, 2))
-    assert u.error_estimate > 0.02
+    assert not u.converged
+    assert u.error_estimate > 5e-3  # with values on the boundary it is 2e-4 and less
 
 
 def test_nonlinear_problems_means_and_time_work_as_with_polynomials():

@@ -28,7 +28,7 @@ ROWS, FEATURES, WORKERS = 4_000_000, 800, (1, 2, 4)
 LIMIT = 7200.0
 """Seconds for all solves together."""
 
-LARGEST_PEAK = 2**10
+LARGEST_PEAK = 1024.0
 """MiB that a worker should stay below."""
 
 SQUARE = pf.Box([-1, -1], [1, 1])
