@@ -117,7 +117,9 @@ def _cuts(cover: Located, piece: Piece) -> Vector | None:
     return np.concatenate([[0.0], np.unique(at[(at > 0) & (at < 1)]), [1.0]])
 
 
-def _between(cuts: Vector, owner: Callable[[Vector], Int[np.ndarray, " n"]]) -> tuple[Vector, Int[np.ndarray, " n"]]:
+def _between(
+    cuts: Float[np.ndarray, " c"], owner: Callable[[Vector], Int[np.ndarray, " n"]]
+) -> tuple[Float[np.ndarray, " e"], Int[np.ndarray, " m"]]:
     """The ends of the intervals on which `owner` is constant, which are among the cuts, and its values there."""
     values = owner((cuts[:-1] + cuts[1:]) / 2)
     changes = values[1:] != values[:-1]
