@@ -83,7 +83,7 @@ def test_a_source_between_the_points_is_noticed():
     assert u.attempts[1].change < 1e-10
     assert u.attempts[1].estimate < 1e-10
     assert not u.converged
-    assert u.error_estimate == 1.0  # nothing is known of what is between the points
+    assert u.error_estimate > 0.9  # what the equation is violated by, of its right side
 
 
 @pytest.mark.parametrize("steepness", [100.0, 1000.0])

@@ -118,8 +118,8 @@ def _cuts(cover: Located, piece: Piece) -> Vector | None:
 
 
 def _between(
-    cuts: Float[np.ndarray, " all"], owner: Callable[[Vector], Int[np.ndarray, " n"]]
-) -> tuple[Float[np.ndarray, " kept"], Int[np.ndarray, " n"]]:
+    cuts: Float[np.ndarray, " c"], owner: Callable[[Vector], Int[np.ndarray, " n"]]
+) -> tuple[Float[np.ndarray, " e"], Int[np.ndarray, " m"]]:
     """The ends of the intervals on which `owner` is constant, which are among the cuts, and its values there."""
     values = owner((cuts[:-1] + cuts[1:]) / 2)
     changes = values[1:] != values[:-1]

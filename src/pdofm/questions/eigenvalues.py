@@ -302,8 +302,7 @@ class _Search:
                 verdict,
                 stats,
                 attempt.space.name,
-                (),
-                values[j].item(),
+                value=values[j].item(),
             )
             for j in range(len(values))
         )
