@@ -11,7 +11,7 @@ from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.cover import Cover, by_patch
 from pdofm.discrete.featured import FeatureCover
-from pdofm.discrete.local import LocalProblem
+from pdofm.discrete.local import RANDOM, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
 from pdofm.discrete.materials import AnyCover
 from pdofm.discrete.skeleton import Placed
@@ -225,11 +225,12 @@ def undetermined(local: LocalProblem, qr: BlockQR, probe: Coefficients, placed: 
 
 
 def sensitivity(local: LocalProblem, qr: BlockQR, placed: Placed, weights: Float[np.ndarray, "P C"]) -> float:
-    """How large the solution is, at points, for random data that are errors of the unknowns of size 1: the third column
-    of the solution."""
-    which = [(0,) * placed.points.shape[1]]
-    moved = local.patches.expand_all(placed.patch, placed.points, which, local.coefficients(qr.solution, 2))[0]
-    return float(np.sqrt(np.mean((moved * weights[placed.patch]) ** 2)))
+    """How large the solution is, at points, for random data that are errors of the unknowns of size 1, on average over
+    those that the solution has from its third column on."""
+    which, size = [(0,) * placed.points.shape[1]], weights[placed.patch]
+    each = (local.coefficients(qr.solution, 2 + i) for i in range(RANDOM))
+    moved = [size * local.patches.expand_all(placed.patch, placed.points, which, c)[0] for c in each]
+    return float(np.sqrt(np.mean(np.square(moved))))
 
 
 def random_polynomial(problem: Problem, cover: AnyCover) -> Coefficients:

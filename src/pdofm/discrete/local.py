@@ -32,6 +32,9 @@ from pdofm.problem.problem import Problem
 REGULAR = 1e-14
 """In a cut patch, weight of the rows that keep coefficients small which its inner part does not see."""
 
+RANDOM = 4
+"""Random data that are tried: the chance that all of them miss what is hardly determined is small."""
+
 NOTHING = 1e-20
 """Coefficients below this fraction of the largest are zero."""
 
@@ -129,7 +132,7 @@ class LocalProblem(Weighted):
 
     def system(self, terms: Sequence[LocalTerm], *, keep: bool = False, probe: Coefficients | None = None) -> BlockQR:
         """Eliminate all patches. If a function `probe` is given, a second column of the solution belongs to its data,
-        and a third one to random data."""
+        and `RANDOM` others to random data."""
         weights, means = self.weights(terms), [term for term in terms if term.is_average]
         leaves, sizes = self.some([term for term in terms if not term.is_average], probe)
         if not means:
@@ -162,7 +165,7 @@ class LocalProblem(Weighted):
         if probe is not None:
             parts = [probe[self.patches.of(patch)].T.reshape(-1) for patch in range(count)]
             right.append(np.sum([row @ part for row, part in zip(stacked, parts, strict=True)], axis=0))
-            right.append(np.zeros(len(right[0])))
+            right += [np.zeros(len(right[0]))] * RANDOM
         sizes = (self.patches.sizes * self.components).tolist()
         return Averages(self.seams, sizes, stacked, np.stack(right, axis=1))
 
@@ -188,7 +191,8 @@ class LocalProblem(Weighted):
                     continue
                 parts.append(self._rows(term, patch, here, scale[here]))
                 rights.append((scale[here] * term.target[here]).T.reshape(-1))
-                noise.append((size[here] * rng.standard_normal(size[here].shape)).T.reshape(-1))
+                draws = rng.standard_normal((*size[here].shape, RANDOM))
+                noise.append((size[here][..., None] * draws).swapaxes(0, 1).reshape(-1, RANDOM))
             links, own = self._links(patch, around[patch], weights)
             shifts = [np.zeros((len(each), 1)) for _, each in links]
             for number, rows, right in joined(patch):
@@ -204,7 +208,8 @@ class LocalProblem(Weighted):
             parts, columns = [*parts, *own], [np.concatenate([*rights, *nothing])]
             if probe is not None:
                 known = probe[self.patches.of(patch)].T.reshape(-1)
-                columns += [np.concatenate([part @ known for part in parts]), np.concatenate([*noise, *nothing])]
+                silent = [np.zeros((len(each), RANDOM)) for each in own]
+                columns += [np.concatenate([part @ known for part in parts]), *np.concatenate([*noise, *silent]).T]
                 shifts = [_random_shift(number, rows, known, rng) for number, rows in links]
             shift = np.concatenate(shifts) if any(each.any() for each in shifts) else None
             yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift, dependent)
@@ -313,13 +318,12 @@ class LocalProblem(Weighted):
 
 def _random_shift(
     number: int, rows: Float[np.ndarray, "s q"], known: Float[np.ndarray, " q"], rng: np.random.Generator
-) -> Float[np.ndarray, "s 3"]:
-    """What a link has on its right side: nothing, the data of a function, and random data. The data of a function
-    include its jumps, so that any function of the patches will do; and the numbers that both sides share are random,
-    for zeros would be found even where they are not determined."""
+) -> Float[np.ndarray, "s sides"]:
+    """The right side of a link: nothing, the data of a function, which include its jumps, and random data. The numbers
+    that both sides share are random, for zeros would be found even where they are not determined."""
     shared = np.random.default_rng(number).standard_normal(len(rows))
-    jump = rng.standard_normal(len(rows))
-    return np.stack([np.zeros(len(rows)), rows @ known - CONDITION_WEIGHT * shared, CONDITION_WEIGHT * jump], axis=1)
+    jumps = CONDITION_WEIGHT * rng.standard_normal((RANDOM, len(rows)))
+    return np.stack([np.zeros(len(rows)), rows @ known - CONDITION_WEIGHT * shared, *jumps], axis=1)
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:
