@@ -21,8 +21,7 @@ from pdofm.families.reduced import ReducedFamily
 from pdofm.families.reduction import reduce
 from pdofm.families.sweep import Sweep, swept
 from pdofm.features import Features
-from pdofm.problem.parametric import Parameters
-from pdofm.problem.parametric import Make
+from pdofm.problem.parametric import Make, Parameters
 from pdofm.problem.problem import Problem
 from pdofm.solving.methods import Method
 from pdofm.solving.solution import points_of
