@@ -443,7 +443,8 @@ def test_a_solution_with_a_period_continues_on_the_other_side():
 def test_exact_solutions_satisfy_the_equations_and_what_holds_between_them(name):
     problem = pf.zoo.get(name)
     for block in collocate(problem, 64, 100, sampling="random", key=9):
-        layout, exact = problem.layout_of(block.term), problem.manufactured(block.term).exact.fields()
+        layout = problem.layout_of(block.term)
+        exact = problem.manufactured(block.term).exact.fields(layout)
 
         def sides(z, normal, block=block, layout=layout, exact=exact):
             args = layout.arguments(z)

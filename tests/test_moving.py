@@ -9,12 +9,15 @@ import pdofm as pf
 from pdofm.errors import FeaturesError
 
 BOX, THERE = pf.Box([0, -1], [2, 1]), pf.Box([3, 0], [4, 5])
+HALVES = pf.Regions(left=pf.Box([0, -1], [1, 1]), right=pf.Box([1, -1], [2, 1]))
 
 MOVING = {
     "network": pf.NetworkFeatures(BOX, 6),
     "random": pf.RandomFeatures(BOX, 6),
     "transnet": pf.TransNet(BOX, 6),
     "chebyshev": pf.Chebyshev(BOX, degree=3),
+    "sparse": pf.SparsePolynomials(BOX, degree=4, variables=1),
+    "combined": pf.Chebyshev(BOX, degree=3).orthonormal(BOX),
     "fourier": pf.Fourier(BOX, degree=2),
     "hard": pf.HardDirichlet(pf.Chebyshev(BOX, degree=3), BOX),
 }
@@ -35,6 +38,14 @@ TIED = {
         r"its layer\. Make them",
     ),
     "boxes": (pf.BoxPolynomials.grid(BOX, 2, 3), r"a tree of boxes\. Solve on the other domain"),
+    "features in boxes": (
+        pf.BoxFeatures(lambda box, key: pf.RandomFeatures(box, 9, key=key), BOX, 2),
+        r"its boxes\. Make it anew on the other domain",
+    ),
+    "regions": (
+        pf.RegionFeatures(HALVES, left=pf.Chebyshev(BOX, degree=2), right=pf.Chebyshev(BOX, degree=2)),
+        r"its regions\. Make features of each region",
+    ),
     "concatenated": (
         pf.Concatenate(pf.Chebyshev(BOX, degree=2), pf.RandomFeatures(BOX, 3)),
         r"its boxes\. Move its parts with on\(\)",
@@ -52,7 +63,18 @@ def all_families() -> set[type]:
 
 
 def test_every_family_is_looked_at():
-    assert all_families() <= {type(features) for features in (*MOVING.values(), *(each for each, _ in TIED.values()))}
+    looked_at = {type(features) for features in (*MOVING.values(), *(each for each, _ in TIED.values()))}
+    assert all_families() <= looked_at | {pf.HarmonicPolynomials}
+
+
+def test_harmonic_polynomials_stay_harmonic_and_are_the_same_in_a_similar_box():
+    features, larger = pf.HarmonicPolynomials(BOX, 5), pf.Box([3, 0], [7, 4])
+    x = BOX.sample(20, "random")
+    expected = jax.vmap(features)(jnp.asarray(x))
+    moved = features.on(larger)
+    np.testing.assert_allclose(jax.vmap(moved)(jnp.asarray(larger.lower + 2 * (x - BOX.lower))), expected, atol=1e-13)
+    second = features.on(THERE).jets(THERE.sample(20), [(2, 0), (0, 2)])
+    np.testing.assert_allclose(second[0] + second[1], 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MOVING)
