@@ -167,7 +167,7 @@ def _some(
     pieces = where.pieces if isinstance(where, Part) else ()
     is_extended = not pieces or any(piece.dim > 0 for piece in pieces)
     own = share.among(count // (FEWEST_PER_PIECE * max(len(pieces), 1)) if is_extended else 1).size(count)
-    if own == 0:
+    if own == 0 and count != 0:  # no points at all are an error of the request
         return np.zeros((0, 1)), np.zeros((0, 1))
     return _sampled(where, pool * own, sampling, seed)
 

@@ -16,7 +16,7 @@ from pdofm.problem.unknown import Data, Number
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
-    *("slabs", "animate", "plot_surface", "show"),
+    *("slabs", "animate", "plot_surface", "show", "spectral_radius", "free", "plot_undetermined"),
     *("integral", "flux", "numbers", "intervals", "covariance", "influence", "band", "noise"),
 }
 

@@ -33,7 +33,7 @@ class Trial:
         names = None if self.layout.unknowns is None else [name for name, _ in self.layout.unknowns]
         given = list(exact) if isinstance(exact, Mapping) else None
         if given is not None and names is not None:  # values of parameters may be among them
-            given = [name for name in given if name in names] or given
+            given = [name for name in given if name in names or callable(exact[name])]
         if (names is None and not callable(exact)) or (names is not None and sorted(given or []) != sorted(names)):
             expected = (
                 "a function of the point" if names is None else f"a dictionary with a function for each of {names}"
