@@ -127,7 +127,7 @@ def test_mistakes_in_data_are_explained(condition, message):
 
 
 def test_sources_given_as_arrays_are_told_to_be_functions():
-    with pytest.raises(ProblemError, match=r"100 entries at a point.*become a function by interpolation"):
+    with pytest.raises(ProblemError, match=r"100 entries at a point.*become a function by Table"):
         laplace([pf.Dirichlet()], source=np.zeros((10, 10)))
 
 
