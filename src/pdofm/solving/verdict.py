@@ -40,9 +40,8 @@ eighth of them, belongs to a problem that its data do not determine. In the zoo 
 solution is resolved."""
 
 AMPLIFYING = 1e5
-"""The stability constant, times the data and relative to the solution, from which its growth matters: below, solutions
-are nearly as large as their data allow, as those that grow exponentially are. For u' = u over fifteen units of length
-it is 6e3, by rounding; for Cauchy data of Laplace's equation 3e8."""
+"""The stability constant, times the data and relative to the solution, from which its growth matters. It is 6e3, by
+rounding, for u' = u over fifteen units of length, and 3e8 for Cauchy data of Laplace's equation."""
 
 
 UNLIKELY = 1e-6
