@@ -150,6 +150,22 @@ def test_corner_functions_resolve_the_eigenfunction_at_a_re_entrant_corner():
     assert relative(found.values, [9.63972384402194]) < 1e-10
 
 
+def test_radial_corner_functions_resolve_all_corners_of_a_hexagon():
+    """The corners are convex, with the exponent 3/2; λ = 7.15533913392 (Jones, 2017)."""
+    angles = np.arange(6) * np.pi / 3
+    hexagon = pf.Polygon(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    e = pf.eigs(drum(hexagon), 1)
+    assert relative(e.values, [7.15533913392]) < 1e-11
+    assert e[0].space == "polynomials and radial functions"
+
+
+def test_eigenvalues_in_the_middle_of_the_spectrum_are_found():
+    """Small spaces cannot resolve any of these eigenfunctions, which is no reason to give up."""
+    line = pf.Interval(0, np.pi)
+    e = pf.eigs(drum(line), 3, near=150.2**2)
+    np.testing.assert_allclose(np.sort(e.values), np.array([149, 150, 151]) ** 2, rtol=1e-10)
+
+
 def test_systems_are_solved_from_both_sides(seed):
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((12, 6))

@@ -80,6 +80,7 @@ FAMILIES: dict[str, Case] = {
     ),
     "stretched in a cube": (CUBE, lambda d: pf.StretchedPolynomials(d, 9, direction=[1, 2, 3], center=1.0, width=0.5)),
     "corner": (LSHAPE, lambda d: pf.CornerFunctions(d, highest=2.0, degree=1)),
+    "radial corner": (LSHAPE, lambda d: pf.CornerFunctions(d, highest=3.0, degree=4, radial=True)),
     "corners": (LSHAPE, lambda d: pf.CornerFunctions(d, highest=2.0, degree=0, convex=True, mixed=True)),
     "polygon": (
         pf.Polygon([[0, 0], [2, 0], [2, 1], [1, 0.5], [0, 1]]),

@@ -92,7 +92,7 @@ def singular_points(problem: Problem) -> list[SingularPoint]:
         return []
     near = COINCIDENT * domain.size
     angles = [(corner.apex, corner.angle) for corner in corners(domain)]
-    changes = _changes(problem, near)
+    changes = changes_of_kind(problem, near)
     found = []
     system = problem.layout.components > 1
     for apex, angle in angles:
@@ -106,7 +106,7 @@ def singular_points(problem: Problem) -> list[SingularPoint]:
     return found
 
 
-def _changes(problem: Problem, near: float) -> list[Vector]:
+def changes_of_kind(problem: Problem, near: float) -> list[Vector]:
     """The ends of boundary curves at which conditions of different kinds meet."""
     ends: list[tuple[Vector, Vector, object]] = []
     for term in problem.terms[1:]:

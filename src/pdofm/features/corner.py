@@ -36,6 +36,9 @@ class CornerFunctions(Unmapped):
         degree: the degree of the polynomials that the functions are multiplied by.
         convex: whether to include convex corners, where singularities are weaker, such as r² log r at a right angle.
         mixed: whether to include the exponents for values on one side and derivatives on the other.
+        radial: whether the polynomials are powers of r² only, and exponents that are integers are left out. That is all
+            that eigenfunctions of the Laplacian have at a corner with straight sides, where they are series of Bessel
+            functions J_α(kr) sin(αθ).
     """
 
     tied_to: ClassVar[str] = "the corners of its domain. Make them anew: CornerFunctions(domain)"
@@ -48,9 +51,17 @@ class CornerFunctions(Unmapped):
     highest: float = eqx.field(static=True)
     degree: int = eqx.field(static=True)
     mixed: bool = eqx.field(static=True)
+    radial: bool = eqx.field(static=True)
 
     def __init__(
-        self, domain: Domain, *, highest: float = 4.0, degree: int = 2, convex: bool = False, mixed: bool = False
+        self,
+        domain: Domain,
+        *,
+        highest: float = 4.0,
+        degree: int = 2,
+        convex: bool = False,
+        mixed: bool = False,
+        radial: bool = False,
     ):
         found = [corner for corner in corners(domain) if convex or corner.angle > math.pi]
         if not found:
@@ -63,6 +74,11 @@ class CornerFunctions(Unmapped):
         self.middles = np.array([corner.middle for corner in found])
         self.angles = tuple(corner.angle for corner in found)
         self.highest, self.degree, self.mixed = float(highest), check_count("degree", degree, least=0), mixed
+        self.radial = radial
+        if not self.size:
+            raise FeaturesError(
+                f"All exponents at the corners of {domain!r} are integers: there are no radial functions to add."
+            )
 
     @property
     def size(self) -> int:
@@ -94,7 +110,8 @@ class CornerFunctions(Unmapped):
                 along = (points - apex) @ turn.T
                 singular = singular_jet(along, turn, self._exponents(angle), below)
                 singular = {index: each[None] for index, each in singular.items()}
-                jet = product(_monomials(along, turn, self._powers(), below), singular, which)
+                factors = (_radial if self.radial else _monomials)(along, turn, self._powers(), below)
+                jet = product(factors, singular, which)
                 rows = len(self._powers()) * 2 * len(self._exponents(angle))
                 for out, index in zip(found, which, strict=True):
                     out[start : start + rows] = jet[index].reshape(rows, -1)
@@ -104,24 +121,31 @@ class CornerFunctions(Unmapped):
     def _groups(self) -> list[tuple[Bool[np.ndarray, " K"], float]]:
         """The corners grouped by their angle, which determines their functions."""
         angles = np.round(self.angles, 9)
-        return [
+        groups = [
             (angles == each, self.angles[int(np.argmax(angles == each))]) for each in dict.fromkeys(angles.tolist())
         ]
+        return [(here, angle) for here, angle in groups if len(self._exponents(angle))]
 
     def _powers(self) -> list[tuple[int, int]]:
-        """The exponents (p, q) of the monomials y₀^p y₁^q up to the degree."""
+        """The exponents (p, q) of the monomials y₀^p y₁^q up to the degree, or (j, j) for the powers r^2j."""
+        if self.radial:
+            return [(j, j) for j in range(self.degree // 2 + 1)]
         return [(p, q) for p, q in pairs(range(self.degree + 1), repeat=2) if p + q <= self.degree]
 
     def _with_factors(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions times all monomials up to the degree."""
         powers = np.array(self._powers())
-        factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
+        if self.radial:
+            factors = _powers(along @ along, self.degree // 2)
+        else:
+            factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
         return (factors[:, None] * self._singular(along, angle)[None, :]).reshape(-1)
 
     def _exponents(self, angle: float) -> Float[np.ndarray, " n"]:
         """The exponents α at a corner of that angle, up to the highest."""
         first = math.pi / angle / (2 if self.mixed else 1)
-        return first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
+        found = first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
+        return found[~_is_whole(found)] if self.radial else found
 
     def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions in coordinates along and across the bisector of the angle, so that the branch cut lies
@@ -153,7 +177,8 @@ def singular_jet(
     with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
         log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
         first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
-        values = np.cumprod(np.repeat(first[None], len(exponents), axis=0), axis=0)
+        multiples = np.round(exponents / exponents[0]).astype(int)
+        values = np.cumprod(np.repeat(first[None], multiples[-1], axis=0), axis=0)[multiples - 1]
         derivatives = []
         # The k-th derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
         p, q = np.ones(len(exponents)), np.zeros(len(exponents))
@@ -187,6 +212,21 @@ def _monomials(
             known[p, q] = product(coordinates[r], known[before], which)
     zero = np.zeros(len(along))
     return {index: np.stack([known[power].get(index, zero) for power in powers])[:, None] for index in which}
+
+
+def _radial(
+    along: Points, turn: Float[np.ndarray, "2 2"], powers: Sequence[tuple[int, int]], which: Sequence[Index]
+) -> dict[Index, Float[np.ndarray, "f 1 n"]]:
+    """The derivatives of the powers of |y|², where y = `along` is a rotation of x times a factor."""
+    ones, scale = np.ones(len(along)), float(turn[0] @ turn[0])
+    slopes = 2 * along @ turn
+    square = {(0, 0): np.sum(along**2, axis=1), (1, 0): slopes[:, 0], (0, 1): slopes[:, 1]}
+    square |= {(2, 0): 2 * scale * ones, (0, 2): 2 * scale * ones}
+    known: list[dict[Index, Vector]] = [{(0, 0): ones}]
+    for _ in powers[1:]:
+        known.append(product(square, known[-1], which))
+    zero = np.zeros(len(along))
+    return {index: np.stack([each.get(index, zero) for each in known])[:, None] for index in which}
 
 
 def _powers(x: Float[Array, ""], highest: int) -> Float[Array, " n"]:

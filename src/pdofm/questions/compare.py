@@ -3,6 +3,9 @@
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from pdofm._types import Points
+from pdofm.calculus.symbol import Symbol
+from pdofm.calculus.terms import Layout
 from pdofm.discrete.evaluate import evaluate_all
 from pdofm.domain.quadrature import quadrature_of
 from pdofm.questions.krylov import Ritz
@@ -51,3 +54,14 @@ def normalised(pencil: Pencil, functions: np.ndarray) -> np.ndarray:
     phases = largest / np.abs(largest)
     phases = phases if pencil.is_complex else phases.real
     return functions / (norms * phases)
+
+
+def is_isotropic(symbol: Symbol, layout: Layout, points: Points) -> bool:
+    """Whether a left side is a Δu + c u in the plane, with numbers a and c; one of them may be 0."""
+    if layout.components != 1 or symbol.dim != 2 or not symbol.has_constant_coefficients:
+        return False
+    found = symbol.coefficients(points[:1])
+    sizes = {index: float(found.coefficients[0, 0, i, 0]) for i, index in enumerate(found.indices)}
+    allowed = {(0, 0), (2, 0), (0, 2)}
+    rest = max((abs(each) for index, each in sizes.items() if index not in allowed), default=0.0)
+    return rest == 0.0 and sizes.get((2, 0), 0.0) == sizes.get((0, 2), 0.0)

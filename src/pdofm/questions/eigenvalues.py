@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import comb, gamma
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from pdofm.numerics.sampling import generator
 from pdofm.problem.operator import Operator
 from pdofm.problem.problem import Problem
 from pdofm.questions.checks import checked
-from pdofm.questions.compare import NEARLY_ZERO, differences, norm, normalised, values_at
+from pdofm.questions.compare import NEARLY_ZERO, differences, is_isotropic, norm, normalised, values_at
 from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
 from pdofm.questions.modes import Mode, Modes
 from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
-from pdofm.questions.spaces import Space, families
+from pdofm.questions.spaces import Space, Wanted, families
 from pdofm.solving.stats import Attempt, Stats
 from pdofm.solving.verdict import ROUNDING, Evidence, judge
 
@@ -47,6 +48,9 @@ ACCIDENT = 0.1
 
 UNRESOLVED = {1: 400, 2: 350, 3: 1000}
 """A family whose spaces have found too few eigenfunctions up to this size, by dimension, is given up."""
+
+BEYOND = 15
+"""Or up to a degree that is so much larger than what the wave number of the eigenfunctions needs, whichever is more."""
 
 MAX_FEATURES = 2000
 """Features of a space with one dense matrix, at most."""
@@ -150,6 +154,7 @@ class _Search:
             amplitudes.append(float(np.sum(sizes * (np.pi / problem.domain.size) ** powers)))
         self.order = max(symbols[0].order - symbols[1].order, 1)
         self.scale = amplitudes[0] / amplitudes[1]
+        self.is_isotropic = is_isotropic(symbols[0], layout, points) and is_isotropic(symbols[1], layout, points)
 
     @property
     def shift(self) -> Any:
@@ -159,7 +164,9 @@ class _Search:
 
     def run(self, deadline: float, max_features: int) -> None:
         """Try one space after the other until two agree."""
-        every = families(self.problem, max_features, self._source_problem, self._wave_number)
+        fewest = self._polynomials(0)
+        wanted = Wanted(self.problem, max_features, fewest, self.is_isotropic, self._source_problem, self._wave_number)
+        every = families(wanted)
         for number, family in enumerate(every):
             before: _Attempt | None = None
             estimates: list[float] = []
@@ -183,7 +190,7 @@ class _Search:
         if len(estimates) < 2:
             return True
         if not np.isfinite(estimates[-1]):
-            return size < UNRESOLVED[min(self.problem.domain.dim, 3)]
+            return size < max(UNRESOLVED[min(self.problem.domain.dim, 3)], self._polynomials(BEYOND))
         if not np.isfinite(estimates[-2]):
             return True
         faster = GROWTH ** (1 / self.problem.domain.dim)
@@ -260,10 +267,21 @@ class _Search:
         return np.linalg.norm(left, axis=0) / np.linalg.norm(new, axis=0)
 
     def _wave_number(self) -> float:
-        """That of the eigenfunctions, as far as it is known."""
-        largest = self.scale if self.best is None else max(self.scale, float(np.max(np.abs(self.best[0].values))))
-        first = np.pi / self.problem.domain.size
-        return float(first * (largest / self.scale) ** (1 / self.order))
+        """That of the eigenfunctions, as far as it is known: from those found so far, from the given number, and for
+        many eigenvalues from Weyl's law."""
+        largest = max(self.scale, abs(self.near))
+        if self.best is not None:
+            largest = max(largest, float(np.max(np.abs(self.best[0].values))))
+        dim, first = self.problem.domain.dim, np.pi / self.problem.domain.size
+        weyl = 2 * (self.k * gamma(dim / 2 + 1)) ** (1 / dim) / np.sqrt(np.pi)
+        return float(first * max((largest / self.scale) ** (1 / self.order), weyl))
+
+    def _polynomials(self, beyond: int) -> int:
+        """Polynomials whose degree exceeds by that much the least with which waves across the domain are resolved."""
+        domain = self.problem.domain
+        phase = self._wave_number() * domain.size / 2
+        across = 1.0 if beyond == 0 else np.sqrt(domain.dim)  # along a side, or along a diagonal
+        return comb(int(phase * across) + beyond + domain.dim, domain.dim)
 
     def _source_problem(self, source: Any) -> Problem:
         """(operator - σ mass) u = source, with the conditions of the problem."""

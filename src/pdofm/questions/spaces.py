@@ -1,8 +1,10 @@
 """The spaces in which eigenvalues are looked for, one family after the other: the same as in a search for a solution.
 
-Polynomials come first. At re-entrant corners eigenfunctions behave like r^α times an analytic function, so functions
-r^α times polynomials follow. Polynomials in boxes are last; those boxes are taken that resolve the solution of a source
-problem, (operator - σ mass) u = f, with a source as wavy as the eigenfunctions.
+Polynomials come first, but for the Laplacian in domains with corners whose angle does not divide π. There
+eigenfunctions are series of Bessel functions J_α(kr) sin(αθ), so polynomials are joined with r^α times powers of r².
+For other operators functions r^α times polynomials follow at re-entrant corners. Polynomials in boxes are last; those
+boxes are taken that resolve the solution of a source problem, (operator - σ mass) u = f, with a source as wavy as the
+eigenfunctions.
 """
 
 import math
@@ -15,6 +17,7 @@ import numpy as np
 
 from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
 from pdofm.adaptive.schedule import sizes
+from pdofm.adaptive.singular import COINCIDENT, changes_of_kind
 from pdofm.domain import corners
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
 from pdofm.problem.conditions import Periodic
@@ -22,6 +25,10 @@ from pdofm.problem.problem import Problem
 
 CORNER_SPACES = ((250, 4.0, 5), (400, 6.0, 6), (600, 6.0, 6), (900, 8.0, 7))
 """Polynomials, the highest exponent of corner functions, and the degree of the polynomials that these are multiplied
+by, in one space after the other."""
+
+RADIAL_SPACES = ((200, 6.0, 6), (350, 10.0, 8), (550, 14.0, 10), (800, 18.0, 12), (1100, 22.0, 14))
+"""Polynomials, the highest exponent of radial corner functions, and the highest power of r that these are multiplied
 by, in one space after the other."""
 
 BOX_TOLERANCES = (1e-5, 1e-8, 1e-10, 1e-11, 1e-12)
@@ -46,22 +53,40 @@ class Space:
 Family = Callable[[], Iterator[Space]]
 
 
-def families(
-    problem: Problem, largest: int, shifted: Callable[[Any], Problem], waves: Callable[[], float]
-) -> list[Family]:
-    """The families of spaces for a problem, each of at most `largest` features in one dense matrix.
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What spaces are made for.
 
-    ``shifted(source)`` is the source problem, and ``waves()`` the wave number of the eigenfunctions, as far as it is
-    known.
+    Attributes:
+        problem: the problem.
+        largest: features of a space with one dense matrix, at most.
+        fewest: polynomials below which none of the wanted eigenfunctions can be resolved.
+        is_isotropic: whether the equation is Δu = c u with a number c.
+        shifted: the source problem for a source.
+        waves: the wave number of the eigenfunctions, as far as it is known.
     """
+
+    problem: Problem
+    largest: int
+    fewest: int
+    is_isotropic: bool
+    shifted: Callable[[Any], Problem]
+    waves: Callable[[], float]
+
+
+def families(wanted: Wanted) -> list[Family]:
+    """The families of spaces for a problem."""
+    problem, largest = wanted.problem, wanted.largest
     found: list[Family] = []
     if _is_periodic(problem):
         found.append(lambda: _fourier(problem, largest))
-    found.append(lambda: _polynomials(problem, largest))
+    if wanted.is_isotropic and next(_with_radial_functions(problem, largest), None) is not None:
+        found.append(lambda: _with_radial_functions(problem, largest))
+    found.append(lambda: _polynomials(problem, largest, wanted.fewest))
     if any(corner.angle > math.pi + 1e-9 for corner in _corners(problem)):
         found.append(lambda: _with_corners(problem, largest))
     if fits_boxes(problem):
-        found.append(lambda: _boxes(problem, shifted, waves))
+        found.append(lambda: _boxes(problem, wanted.shifted, wanted.waves))
     return found
 
 
@@ -79,9 +104,24 @@ def _fourier(problem: Problem, largest: int) -> Iterator[Space]:
         yield Space("Fourier", Fourier(problem.domain, size, kind="tensor"), "sobol")
 
 
-def _polynomials(problem: Problem, largest: int) -> Iterator[Space]:
+def _polynomials(problem: Problem, largest: int, fewest: int) -> Iterator[Space]:
     for size in sizes(problem.domain.dim, largest):
-        yield Space("polynomials", Chebyshev(problem.domain, size))
+        if size >= min(fewest, largest):
+            yield Space("polynomials", Chebyshev(problem.domain, size))
+
+
+def _with_radial_functions(problem: Problem, largest: int) -> Iterator[Space]:
+    """Polynomials and radial corner functions; none where all exponents are integers."""
+    found = _corners(problem)
+    mixed = bool(found) and bool(changes_of_kind(problem, COINCIDENT * problem.domain.size))
+    exponents = [math.pi / corner.angle / (2 if mixed else 1) for corner in found]
+    if all(abs(each - round(each)) < 1e-9 for each in exponents):
+        return
+    for count, highest, degree in RADIAL_SPACES:
+        options = {"highest": highest, "degree": degree, "convex": True, "mixed": mixed, "radial": True}
+        singular = CornerFunctions(problem.domain, **options)
+        if count + singular.size <= largest:
+            yield Space("polynomials and radial functions", Concatenate(Chebyshev(problem.domain, count), singular))
 
 
 def _with_corners(problem: Problem, largest: int) -> Iterator[Space]:
