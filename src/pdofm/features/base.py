@@ -28,6 +28,12 @@ Jets = Float[np.ndarray, "a n m"]
 """Derivatives of all features at points; the first axis runs over multi-indices. In memory, the points are contiguous,
 as they are in the columns of the least-squares matrix."""
 
+MOST_FEATURES = 100_000
+"""The most functions of one kind: a dense matrix for as many would take hundreds of gigabytes."""
+
+LARGEST_DEGREE = 1000
+"""The highest degree of functions that are known by recursion in closed form, such as multipoles."""
+
 Family = TypeVar("Family", bound="Features")
 
 _defined: list[type["Features"]] = []
@@ -120,6 +126,10 @@ class Features(Shown, Declared):
         space to satisfy hard conditions; None if there is none."""
         return None
 
+    def check_arrays(self) -> None:
+        """Raise unless the arrays of the features fit together, as those of a file may not; nothing is computed."""
+        jax.eval_shape(self, jax.ShapeDtypeStruct((self.dim,), jnp.float64))
+
     @property
     def has_scale(self) -> bool:
         """Whether the frequencies can be multiplied by a factor."""
@@ -201,10 +211,12 @@ def all_derivatives(function: Callable[[Array], Array], which: Sequence[Index]) 
     return lambda x: jnp.stack([operators.partial(function, *each)(x) for each in axes])
 
 
-def check_count(what: str, value: int, least: int = 1) -> int:
-    """The integer `value`; an error that names it if it is not an integer of at least `least`."""
+def check_count(what: str, value: int, least: int = 1, most: int = MOST_FEATURES) -> int:
+    """The integer `value`; an error that names it if it is not an integer from `least` to `most`."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise FeaturesError(f"{what} must be an integer of at least {least}; got {value!r}.")
+    if value > most:
+        raise FeaturesError(f"{what} must be at most {most}; got {value!r}. Use fewer features, or BoxPolynomials.")
     return int(value)
 
 

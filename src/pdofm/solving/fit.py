@@ -11,6 +11,7 @@ from pdofm.errors import SolveError
 from pdofm.features import InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
+from pdofm.solving.balance import balanced
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.given import check_given_in_boxes, fit_given
@@ -65,6 +66,7 @@ def fit_at(
         system = (method or Linear()).system(discretisation)
     with clock("solve"):
         outcome = run(method, discretisation, system)
+        discretisation, outcome = balanced(method, discretisation, outcome)
     return concluded(discretisation, outcome, clock, tol), outcome
 
 
