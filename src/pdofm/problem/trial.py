@@ -39,6 +39,8 @@ class Trial:
                 "a function of the point" if names is None else f"a dictionary with a function for each of {names}"
             )
             raise ProblemError(f"exact must be {expected}; got {given or type(exact).__name__}.")
+        for function in exact.values() if isinstance(exact, Mapping) else (exact,):
+            self._check_indices("exact solution", function)
         point = jax.ShapeDtypeStruct((self.domain.dim,), jnp.float64)
         value = jax.eval_shape(lambda z: joined(fields(*self.layout.arguments(z))), point)
         found = value.shape[0]

@@ -6,6 +6,7 @@ from typing import Any
 from pdofm._types import Key
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
+from pdofm.discrete.right import check_size
 from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
 from pdofm.features import InBoxes
@@ -64,6 +65,7 @@ def fit_at(
     """The solution at the points of a discretisation, which has some that are held out, and how it was found."""
     with clock("assemble"):
         system = (method or Linear()).system(discretisation)
+        check_size(system.right, discretisation.problem.name)
     with clock("solve"):
         outcome = run(method, discretisation, system)
         discretisation, outcome = balanced(method, discretisation, outcome)
