@@ -67,6 +67,13 @@ def _solution() -> pf.Solution:
     return pf.solve(POISSON, SPACE)
 
 
+def _positional(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(points: Any) -> Any:
+        return function(points)
+
+    return call
+
+
 def calls() -> dict[str, Call]:
     """The calls by name."""
     u, box = _solution(), {"lower": [0, 0], "upper": [1, 1]}
@@ -163,11 +170,9 @@ def calls() -> dict[str, Call]:
             pf.factor, {"problem": POISSON, "features": SPACE}, {"problem": "problem", "features": "features"}
         ),
         "eigs": Call(pf.eigs, {"problem": poisson(source=0.0), "k": 2}, {"problem": "problem", "k": "count"}),
-        "u": Call(u, {"points": [[0.5, 0.5]]}, {"points": "points"})
-        if False
-        else Call(lambda points: u(points), {"points": [[0.5, 0.5]]}, {"points": "points"}),
-        "gradient": Call(lambda points: u.gradient(points), {"points": [[0.5, 0.5]]}, {"points": "points"}),
-        "integral": Call(lambda on: u.integral(on=on), {"on": SQUARE.face(0, 0)}, {"on": "part"}),
+        "u": Call(_positional(u), {"points": [[0.5, 0.5]]}, {"points": "points"}),
+        "gradient": Call(_positional(u.gradient), {"points": [[0.5, 0.5]]}, {"points": "points"}),
+        "integral": Call(u.integral, {"on": SQUARE.face(0, 0)}, {"on": "part"}),
         "save": Call(pf.save, {"path": "x", "what": u}, {"path": "path", "what": "problem"}),
         "load": Call(pf.load, {"path": "x"}, {"path": "path"}),
         "zoo": Call(pf.zoo.get, {"name": "poisson-square"}, {"name": "word"}),

@@ -18,8 +18,8 @@ LARGEST, SMALLEST = 1e100, 1e-100
 """Sizes of data whose squares, and products with the coefficients of an equation, are ordinary numbers."""
 
 UNITS = (
-    f"beyond what can be computed with: data must be between {SMALLEST:g} and {LARGEST:g}, or zero. State the problem in "
-    "other units: divide all data by their size and multiply the solution by it."
+    f"beyond what can be computed with: data must be between {SMALLEST:g} and {LARGEST:g}, or zero. State the problem "
+    "in other units: divide all data by their size and multiply the solution by it."
 )
 
 
