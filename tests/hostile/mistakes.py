@@ -6,6 +6,7 @@ error of pdofm, before anything is computed.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
@@ -63,20 +64,15 @@ class Call:
     kinds: dict[str, str]
 
 
-def _solution() -> pf.Solution:
+@cache
+def solution() -> pf.Solution:
+    """A solution to ask for values."""
     return pf.solve(POISSON, SPACE)
-
-
-def _positional(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(points: Any) -> Any:
-        return function(points)
-
-    return call
 
 
 def calls() -> dict[str, Call]:
     """The calls by name."""
-    u, box = _solution(), {"lower": [0, 0], "upper": [1, 1]}
+    box = {"lower": [0, 0], "upper": [1, 1]}
     sized = {"domain": SQUARE, "size": 20}
     at = {"domain": "domain", "size": "count"}
     return {
@@ -170,10 +166,10 @@ def calls() -> dict[str, Call]:
             pf.factor, {"problem": POISSON, "features": SPACE}, {"problem": "problem", "features": "features"}
         ),
         "eigs": Call(pf.eigs, {"problem": poisson(source=0.0), "k": 2}, {"problem": "problem", "k": "count"}),
-        "u": Call(_positional(u), {"points": [[0.5, 0.5]]}, {"points": "points"}),
-        "gradient": Call(_positional(u.gradient), {"points": [[0.5, 0.5]]}, {"points": "points"}),
-        "integral": Call(u.integral, {"on": SQUARE.face(0, 0)}, {"on": "part"}),
-        "save": Call(pf.save, {"path": "x", "what": u}, {"path": "path", "what": "problem"}),
+        "u": Call(lambda points: solution()(points), {"points": [[0.5, 0.5]]}, {"points": "points"}),
+        "gradient": Call(lambda points: solution().gradient(points), {"points": [[0.5, 0.5]]}, {"points": "points"}),
+        "integral": Call(lambda on: solution().integral(on=on), {"on": SQUARE.face(0, 0)}, {"on": "part"}),
+        "save": Call(pf.save, {"path": "x", "what": SPACE}, {"path": "path", "what": "problem"}),
         "load": Call(pf.load, {"path": "x"}, {"path": "path"}),
         "zoo": Call(pf.zoo.get, {"name": "poisson-square"}, {"name": "word"}),
         "Newton": Call(
@@ -184,14 +180,18 @@ def calls() -> dict[str, Call]:
     }
 
 
-def mistakes() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every mistake with its name, such as "Box, lower, 'ab'"."""
-    for name, call in calls().items():
+CALLS = calls()
+
+
+def names() -> Iterator[str]:
+    """Every mistake by name, such as "Box, lower, 2": the call, the argument, and the number of the wrong value."""
+    for name, call in CALLS.items():
         for argument, kind in call.kinds.items():
-            for value in WRONG[kind]:
-                changed = call.arguments | {argument: value}
-                yield f"{name}, {argument}={_shown(value)}", lambda call=call, changed=changed: call.function(**changed)
+            yield from (f"{name}, {argument}, {i}" for i in range(len(WRONG[kind])))
 
 
-def _shown(value: Any) -> str:
-    return getattr(value, "__name__", None) or repr(value)[:40]
+def make(name: str) -> Any:
+    """Make a mistake."""
+    of, argument, number = name.split(", ")
+    call = CALLS[of]
+    return call.function(**call.arguments | {argument: WRONG[call.kinds[argument]][int(number)]})
