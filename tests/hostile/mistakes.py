@@ -37,6 +37,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "number": ("a", None, [1.0, 2.0], float("nan"), float("inf"), 1j, int, object()),
     "positive": ("a", [1.0, 2.0], float("nan"), float("inf"), 0.0, -1.0, int),
     "count": ("a", [3], 2.5, -1, 0, 10**13, float("nan"), int),
+    "time": ("a", None, float("nan"), float("inf"), 0.0, -1.0, [1.0, 0.0], [0.0, 1.0, 2.0], int),
     "corner": ("ab", None, 3.0, [0.0, "a"], [float("nan"), 0.0], [[0.0, 0.0]], [], pf.Box, [0.0, 1.0, 2.0]),
     "point": ("ab", None, [0.0, "a"], [float("nan"), 0.0], [], pf.Box),
     "domain": ("square", None, 3.0, pf.Box, [0, 1], POISSON),
@@ -70,6 +71,14 @@ def solution() -> pf.Solution:
     return pf.solve(POISSON, SPACE)
 
 
+def values_of(points: Any) -> Any:
+    return solution()(points)
+
+
+def part_of(name: Any) -> pf.Part:
+    return SQUARE.part(name)
+
+
 def calls() -> dict[str, Call]:
     """The calls by name."""
     box = {"lower": [0, 0], "upper": [1, 1]}
@@ -77,7 +86,7 @@ def calls() -> dict[str, Call]:
     at = {"domain": "domain", "size": "count"}
     return {
         "Box": Call(pf.Box, box, {"lower": "corner", "upper": "corner"}),
-        "Interval": Call(pf.Interval, {"lower": 0.0, "upper": 1.0}, {"lower": "number", "upper": "number"}),
+        "Interval": Call(pf.Interval, {"a": 0.0, "b": 1.0}, {"a": "number", "b": "number"}),
         "Disk": Call(pf.Disk, {"center": [0, 0], "radius": 1.0}, {"center": "point", "radius": "positive"}),
         "Ball": Call(pf.Ball, {"center": [0, 0, 0], "radius": 1.0}, {"center": "point", "radius": "positive"}),
         "Annulus": Call(
@@ -86,12 +95,12 @@ def calls() -> dict[str, Call]:
             {"center": "point", "inner": "positive", "outer": "positive"},
         ),
         "Polygon": Call(pf.Polygon, {"vertices": [[0, 0], [1, 0], [0, 1]]}, {"vertices": "points"}),
-        "SpaceTime": Call(pf.SpaceTime, {"space": LINE, "time": 1.0}, {"space": "domain", "time": "positive"}),
+        "SpaceTime": Call(pf.SpaceTime, {"space": LINE, "T": 1.0}, {"space": "domain", "T": "time"}),
         "sample": Call(SQUARE.sample, {"n": 10, "sampling": "sobol"}, {"n": "count", "sampling": "word"}),
         "contains": Call(SQUARE.contains, {"x": [[0.5, 0.5]]}, {"x": "points"}),
         "scaled": Call(SQUARE.scaled, {"factor": 2.0}, {"factor": "positive"}),
-        "translated": Call(SQUARE.translated, {"offset": [1.0, 0.0]}, {"offset": "corner"}),
-        "part": Call(SQUARE.part, {"name": "x0=lower"}, {"name": "word"}),
+        "translated": Call(SQUARE.translated, {"by": [1.0, 0.0]}, {"by": "corner"}),
+        "part": Call(part_of, {"name": "x0=lower"}, {"name": "word"}),
         "face": Call(SQUARE.face, {"axis": 0, "side": 1}, {"axis": "word", "side": "word"}),
         "Chebyshev": Call(pf.Chebyshev, sized, at),
         "Chebyshev-degree": Call(
@@ -166,7 +175,7 @@ def calls() -> dict[str, Call]:
             pf.factor, {"problem": POISSON, "features": SPACE}, {"problem": "problem", "features": "features"}
         ),
         "eigs": Call(pf.eigs, {"problem": poisson(source=0.0), "k": 2}, {"problem": "problem", "k": "count"}),
-        "u": Call(lambda points: solution()(points), {"points": [[0.5, 0.5]]}, {"points": "points"}),
+        "u": Call(values_of, {"points": [[0.5, 0.5]]}, {"points": "points"}),
         "gradient": Call(lambda points: solution().gradient(points), {"points": [[0.5, 0.5]]}, {"points": "points"}),
         "integral": Call(lambda on: solution().integral(on=on), {"on": SQUARE.face(0, 0)}, {"on": "part"}),
         "save": Call(pf.save, {"path": "x", "what": SPACE}, {"path": "path", "what": "problem"}),
