@@ -17,6 +17,8 @@ from pdofm.errors import FeaturesError
 
 def write(path: str | PathLike, content: bytes) -> None:
     """Write a regular file at once: an interrupted call leaves an old file intact, and nothing else behind."""
+    if not isinstance(path, str | PathLike):
+        raise FeaturesError(f"A file is written to a path; got {type(path).__name__}. Give a text, or a pathlib.Path.")
     target = Path(path)
     if not target.parent.is_dir():
         raise FeaturesError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first.")

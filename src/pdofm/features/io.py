@@ -104,6 +104,8 @@ def read(path: str | PathLike) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     larger than the file: the library checks that before it reads them."""
     from safetensors import SafetensorError, safe_open
 
+    if not isinstance(path, str | PathLike):
+        raise FeaturesError(f"load() takes the path of a file, or a name; got {type(path).__name__}.")
     if str(path) in shipped() and not Path(path).exists():
         path = SHIPPED / f"{path}.safetensors"
     if not Path(path).is_file():

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,14 +20,21 @@ from pdofm.errors import FeaturesError, unknown_name
 from pdofm.features.base import MOST_FEATURES, Features, Jets, check_count
 from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.trigonometry import cos, sin
+from pdofm.numerics.numbers import as_number
+
+
+def checked_kind(kind: Any) -> str:
+    """A kind of degree; an error that names the known ones if it is none."""
+    if kind not in ("total", "tensor"):
+        raise unknown_name("kind of degree", kind, ("total", "tensor"))
+    return kind
 
 
 @lru_cache(maxsize=64)
 def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") -> Int[np.ndarray, "m d"]:
     """Multi-indices k with Σ wᵢ kᵢ ("total") or max wᵢ kᵢ ("tensor") at most `budget`, in ascending order, so that
     leading ones span a coarser space."""
-    if kind not in ("total", "tensor"):
-        raise unknown_name("kind of degree", kind, ("total", "tensor"))
+    checked_kind(kind)
 
     def weighted(index: tuple[int, ...]) -> int:
         each = [weight * k for weight, k in zip(weights, index, strict=False)]
@@ -203,7 +211,7 @@ class Chebyshev(Features):
         kind: str = "total",
     ):
         self.lower, self.upper = box_of(domain)
-        self.kind = kind
+        self.kind = checked_kind(kind)
         if isinstance(degree, Sequence):
             if size is not None or len(degree) != self.dim:
                 raise FeaturesError(
@@ -267,9 +275,8 @@ class Fourier(Features):
         extension: float = 1.0,
     ):
         self.lower, self.upper = box_of(domain)
-        if not extension >= 1:
-            raise FeaturesError(f"extension must be at least 1 (periodic on the box); got {extension}.")
-        self.kind, self.extension = kind, float(extension)
+        self.extension = as_number(extension, "extension", FeaturesError, least=1.0)
+        self.kind = checked_kind(kind)
         self.degree = chosen_degree(size, degree, lambda k: 2 * len(_half_space(self.dim, k, kind)) - 1)
 
     @property
