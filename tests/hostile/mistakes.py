@@ -38,6 +38,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "positive": ("a", [1.0, 2.0], float("nan"), float("inf"), 0.0, -1.0, int),
     "count": ("a", [3], 2.5, -1, 0, 10**13, float("nan"), int),
     "time": ("a", None, float("nan"), float("inf"), 0.0, -1.0, [1.0, 0.0], [0.0, 1.0, 2.0], int),
+    "degree": ("a", [3.5], 2.5, -1, 10**13, float("nan"), int),
+    "exact": (1.0, "x", pf.laplacian, lambda: 1.0, lambda u, x: "a", lambda x: "a", lambda x: None, lambda x: x[5]),
     "corner": ("ab", None, 3.0, [0.0, "a"], [float("nan"), 0.0], [[0.0, 0.0]], [], pf.Box, [0.0, 1.0, 2.0]),
     "point": ("ab", None, [0.0, "a"], [float("nan"), 0.0], [], pf.Box),
     "domain": ("square", None, 3.0, pf.Box, [0, 1], POISSON),
@@ -104,7 +106,7 @@ def calls() -> dict[str, Call]:
         "face": Call(SQUARE.face, {"axis": 0, "side": 1}, {"axis": "word", "side": "word"}),
         "Chebyshev": Call(pf.Chebyshev, sized, at),
         "Chebyshev-degree": Call(
-            pf.Chebyshev, {"domain": SQUARE, "degree": 5, "kind": "total"}, {"degree": "count", "kind": "word"}
+            pf.Chebyshev, {"domain": SQUARE, "degree": 5, "kind": "total"}, {"degree": "degree", "kind": "word"}
         ),
         "Fourier": Call(pf.Fourier, sized | {"extension": 1.0}, at | {"extension": "positive"}),
         "RandomFeatures": Call(
@@ -144,9 +146,7 @@ def calls() -> dict[str, Call]:
             {"weight": 1.0},
             {"weight": "positive"},
         ),
-        "exact": Call(
-            lambda exact: poisson(source=None, exact=exact), {"exact": lambda x: x[0]}, {"exact": "operator"}
-        ),
+        "exact": Call(lambda exact: poisson(source=None, exact=exact), {"exact": lambda x: x[0]}, {"exact": "exact"}),
         "solve": Call(
             pf.solve,
             {"problem": POISSON, "features": 20, "points": 200, "boundary_points": 100, "sampling": "sobol"},
