@@ -24,6 +24,7 @@ from pdofm.discrete.placement import Placement
 from pdofm.discrete.system import Sums, System
 from pdofm.errors import SolveError
 from pdofm.features import Features
+from pdofm.numerics.numbers import as_count
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 
@@ -206,8 +207,8 @@ def place(
     features = chosen_features(problem, features, seeds[0])
     check_fit(problem, features)
     interior, boundary = default_counts(problem, features)
-    interior = interior if points is None else points
-    boundary = boundary if boundary_points is None else boundary_points
+    interior = interior if points is None else as_count(points, "points", SolveError)
+    boundary = boundary if boundary_points is None else as_count(boundary_points, "boundary_points", SolveError)
     return placement.fitted(problem, features, (interior, boundary), sampling, seeds[1], shares), seeds[2]
 
 

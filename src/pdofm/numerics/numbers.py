@@ -27,3 +27,10 @@ def as_number(
         return float(value)
     bound = "a number" if above == least else f"above {above:g}" if above > least else f"at least {least:g}"
     raise error(f"{what} must be {bound}, and finite; got {value!r:.80}.")
+
+
+def as_count(value: Any, what: str, error: type[PdofmError], *, most: int = 10**8) -> int:
+    """An integer from 1 to `most`; an error that names it if it is something else."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 1 <= value <= most:
+        return int(value)
+    raise error(f"{what} must be an integer from 1 to {most}; got {value!r:.80}.")
