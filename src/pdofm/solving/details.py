@@ -26,6 +26,7 @@ from pdofm.features import Features
 from pdofm.numerics.sampling import spread
 from pdofm.problem.problem import Problem
 from pdofm.solving.steep import missed_flux
+from pdofm.solving.verdict import HIDDEN
 
 DENSE = 20_000
 """Points at which data are looked at: inside the domain, and on all of its boundary."""
@@ -43,7 +44,7 @@ TOGETHER = 4.0
 """Points within so many of their spacings belong to one place."""
 
 WEIGHT = 5.0
-"""A residual whose integral is a fiftieth of that of all data counts as a tenth (`pdofm.solving.verdict.HIDDEN`)."""
+"""A residual whose integral is a fiftieth of that of all data counts as a tenth, which is too much (`HIDDEN`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ def missed(problem: Problem, features: Features, coefficients: Coefficients) -> 
 
 def missed_details(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
     """The integral of the residual over the roughest places of the data of a term, relative to that of its data, times
-    `WEIGHT`; None if all data are constant."""
+    `WEIGHT`; None if all data are smooth."""
     if problem.regions is not None or problem.parameters.names:
         return None
     if problem not in _known:
@@ -92,10 +93,10 @@ def _details(problem: Problem, block: Block) -> _Details | None:
     some = spread(len(points), NEARBY)
     nearest = some[np.asarray(cKDTree(points[some]).query(points)[1])]
     rough = np.abs(right - right[nearest]).max(axis=1)
-    if not rough.any():
-        return None
     chosen = np.sort(np.argsort(-rough, kind="stable")[:ROUGHEST])
     total = float(np.abs(right).max(axis=1).sum())
+    if WEIGHT * float(rough[chosen].sum()) <= HIDDEN * total:  # smooth data: there is nothing to miss
+        return None
     return _Details(block.part(chosen), right[chosen], _places(points, chosen), total)
 
 
