@@ -93,7 +93,7 @@ def load(path: str | PathLike) -> Features:
         found = decode(json.loads(header["tree"]), arrays)
         if not isinstance(found, Features) or str(found.size) != header["size"]:
             raise ValueError("the header and the arrays disagree")
-        found.check_arrays()
+        check(found)
         return found
     except MALFORMED as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
@@ -177,7 +177,6 @@ def decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
         features = object.__new__(family)
         for name in declared:
             object.__setattr__(features, name, decode(tree["fields"][name], arrays))
-        _check_box(features)
         check = getattr(features, "__check_init__", None)
         if check is not None:
             check()
@@ -201,8 +200,9 @@ def decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     return value
 
 
-def _check_box(features: Features) -> None:
-    """Features are defined on a box."""
+def check(features: Features) -> None:
+    """Raise unless features from a file are defined on a box, and their arrays fit together."""
     lower, upper = np.asarray(features.lower), np.asarray(features.upper)
     if lower.ndim != 1 or lower.shape != upper.shape or not len(lower) or not (lower < upper).all():
         raise ValueError("the corners of the box are not those of a box")
+    features.check_arrays()

@@ -177,7 +177,7 @@ def column(x: Array, highest: int) -> Array:
     """T₀, T₁, … of coordinates, up to a degree at least."""
     found = jnp.stack([jnp.ones_like(x), x])
     while len(found) <= highest:
-        found = jnp.concatenate([found, 2 * found[-1] * found[1:] - found[-2::-1]])
+        found = jnp.concatenate([found, 2 * found[-1:] * found[1:] - found[-2::-1]])
     return found
 
 

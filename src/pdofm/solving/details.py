@@ -100,7 +100,7 @@ def _details(problem: Problem, block: Block) -> _Details | None:
     return _Details(block.part(chosen), right[chosen], _places(points, chosen), total)
 
 
-def _places(points: Points, chosen: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
+def _places(points: Points, chosen: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
     """The number of the place of each chosen point."""
     tree = cKDTree(points)
     spacing = float(np.median(np.asarray(tree.query(points[chosen], k=[2])[0])))
