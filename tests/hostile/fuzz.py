@@ -58,7 +58,15 @@ def _with_header(change: Callable[[Any, np.random.Generator], Any]) -> Callable[
         try:
             header, body = parsed(content)
             return joined(change(header, rng), body)
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error):  # an earlier change won
+        except (
+            ValueError,
+            KeyError,
+            IndexError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            struct.error,
+        ):  # an earlier change won
             return content
 
     return mutation

@@ -204,8 +204,14 @@ def names() -> Iterator[str]:
             yield from (f"{name}, {argument}, {i}" for i in range(len(WRONG[kind])))
 
 
+def value_of(name: str) -> Any:
+    """The wrong value."""
+    of, argument, number = name.split(", ")
+    return WRONG[CALLS[of].kinds[argument]][int(number)]
+
+
 def make(name: str) -> Any:
     """Make a mistake."""
-    of, argument, number = name.split(", ")
+    of, argument, _ = name.split(", ")
     call = CALLS[of]
-    return call.function(**call.arguments | {argument: WRONG[call.kinds[argument]][int(number)]})
+    return call.function(**call.arguments | {argument: value_of(name)})
