@@ -59,7 +59,6 @@ def told(text: str) -> None:
 def broken(text: str) -> None:
     """Report a broken promise."""
     print(text, flush=True)
-    told(f"BROKEN {text}")
 
 
 def problems(names: list[str], out: Path | None) -> None:

@@ -19,7 +19,7 @@ class _Process:
     def __init__(self) -> None:
         self.compiled, self.has_compiled, self.is_forked = 0, False, False
 
-    def note(self, event: str, seconds: float, **details: object) -> None:
+    def note(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == _COMPILED:
             self.compiled, self.has_compiled = self.compiled + 1, True
 

@@ -83,8 +83,7 @@ class Record:
             raise SolveError(f"{str(path)!r} is not a record of march. Delete it, or name another file.")
         try:
             entries = list(_entries(content))
-            for (header, _), _ in entries[1:]:
-                int(header["run"]), int(header["attempt"])
+            numbers = [(int(header["run"]), int(header["attempt"])) for (header, _), _ in entries[1:]]
         except (LookupError, TypeError, ValueError) as error:
             raise _damaged(path, error) from error
         if entries and entries[0][0][0].get("fingerprint") != own:
@@ -96,8 +95,8 @@ class Record:
             file.truncate(entries[-1][1] if entries else len(MAGIC))
         if not entries:
             self._append({"fingerprint": own}, {})
-        for (header, arrays), _ in entries[1:]:
-            self._entries.setdefault((header["run"], header["attempt"]), []).append((header, arrays))
+        for number, (entry, _) in zip(numbers, entries[1:], strict=True):
+            self._entries.setdefault(number, []).append(entry)
 
     def _append(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         assert self._path is not None

@@ -17,9 +17,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from pdofm._types import Coefficients, Points
+from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Difference
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.collocate import Block, collocate
+from pdofm.discrete.evaluate import derivatives, evaluate
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.features import Features
@@ -43,18 +45,23 @@ FEWEST = 3
 TOGETHER = 4.0
 """Points within so many of their spacings belong to one place."""
 
+TYPICAL = 64
+"""Points at which the size of a left side is measured."""
+
 WEIGHT = 5.0
 """A residual whose integral is a fiftieth of that of all data counts as a tenth, which is too much (`HIDDEN`)."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Details:
-    """The roughest places of the data of a term: the points, the place of each, and the sum of all data."""
+    """The roughest places of the data of a term: the points, the place of each, the sum of all data, and at how many
+    points it was taken."""
 
     block: Block
     right: Float[np.ndarray, "n k"]
     place: Int[np.ndarray, " n"]
     total: float
+    count: int
 
 
 _known: "WeakKeyDictionary[Problem, list[_Details]]" = WeakKeyDictionary()
@@ -68,8 +75,8 @@ def missed(problem: Problem, features: Features, coefficients: Coefficients) -> 
 
 
 def missed_details(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
-    """The integral of the residual over the roughest places of the data of a term, relative to that of its data, times
-    `WEIGHT`; None if all data are smooth."""
+    """The integral of the residual over the roughest places of the data of a term, relative to that of its data,
+    or of its left side if that is larger, times `WEIGHT`; None if all data are smooth."""
     if problem.regions is not None or problem.parameters.names:
         return None
     if problem not in _known:
@@ -97,7 +104,7 @@ def _details(problem: Problem, block: Block) -> _Details | None:
     total = float(np.abs(right).max(axis=1).sum())
     if WEIGHT * float(rough[chosen].sum()) <= HIDDEN * total:  # smooth data: there is nothing to miss
         return None
-    return _Details(block.part(chosen), right[chosen], _places(points, chosen), total)
+    return _Details(block.part(chosen), right[chosen], _places(points, chosen), total, len(points))
 
 
 def _places(points: Points, chosen: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
@@ -114,4 +121,22 @@ def _missing(problem: Problem, details: _Details, features: Features, coefficien
     count = np.bincount(details.place)
     sums = [np.bincount(details.place, weights=each)[count >= FEWEST] for each in residual.T]
     total = max(float(np.abs(each).sum()) for each in sums)
-    return WEIGHT * total / details.total if details.total > 0 else 0.0
+    against = max(details.total, details.count * _size(problem, details.block, features, coefficients))
+    return WEIGHT * total / against if against > 0 else 0.0
+
+
+def _size(problem: Problem, block: Block, features: Features, coefficients: Coefficients) -> float:
+    """The typical size of the parts of a left side, Σ_α |G_α| |u| / L^|α| with the size L of the domain: data that are
+    small against them matter little."""
+    layout, domain = problem.layout, problem.domain
+    symbol = symbol_of(block.term.lhs, layout, domain.dim, domain.dim - layout.has_time)
+    some = block.part(slice(TYPICAL))
+    if not symbol.is_computable:
+        return 0.0
+    which = symbol.indices(some.points, some.normals)
+    found = symbol.linearise(some.points, some.normals, derivatives(features, coefficients, some.points, which))
+    if found is None:
+        return 0.0
+    lengths = float(domain.size) ** -np.sum(which, axis=1).astype(float)
+    u = np.sqrt(np.mean(evaluate(features, coefficients, domain.sample(TYPICAL)) ** 2, axis=0))
+    return float(np.max(np.einsum("kac,a,c->k", np.median(np.abs(found.coefficients), axis=0), lengths, u)))
