@@ -1,7 +1,9 @@
 """The interface of feature spaces: maps from one point to the values of m features."""
 
 import abc
+import dataclasses
 import inspect
+import typing
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
@@ -128,6 +130,12 @@ class Features(Shown, Declared):
 
     def check_arrays(self) -> None:
         """Raise unless the arrays of the features fit together, as those of a file may not; nothing is computed."""
+        for field in dataclasses.fields(self):
+            kinds = typing.get_args(field.type) or (field.type,)
+            dims = {len(kind.dims) for kind in kinds if hasattr(kind, "dims")}
+            value = getattr(self, field.name)
+            if dims and value is not None and np.ndim(value) not in dims:
+                raise FeaturesError(f"The array {field.name!r} of {type(self).__name__} has {np.ndim(value)} axes.")
         jax.eval_shape(self, jax.ShapeDtypeStruct((self.dim,), jnp.float64))
 
     @property
