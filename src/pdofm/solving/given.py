@@ -15,9 +15,10 @@ from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes, nonlinear_names
 from pdofm.solving.clock import Clock
+from pdofm.solving.ending import START_NEARER
 from pdofm.solving.methods import Linear, Method, Newton
 from pdofm.solving.solution import Solution
-from pdofm.solving.verdict import NOT_UNIQUE, START_NEARER, Evidence, Status, Verdict, judge
+from pdofm.solving.verdict import NOT_UNIQUE, Evidence, Status, Verdict, judge
 
 SAFETY = 3.0
 """The estimate is so many times what the coarser solution suggests: it is meant to be too small in one case of ten."""
