@@ -159,7 +159,7 @@ def judge(evidence: Evidence, remedy: str | None = None) -> Verdict:
     elif evidence.estimate is None:
         message = "the problem determines its solutions"
     else:
-        message = "the linear problem was solved in one step"
+        message = f"the estimated relative error {evidence.estimate:.1e} is below {evidence.required:g}"
     return Verdict(Status.CONVERGED, message, evidence=evidence)
 
 
