@@ -33,6 +33,9 @@ from pdofm.solving.verdict import HIDDEN
 DENSE = 20_000
 """Points at which data are looked at: inside the domain, and on all of its boundary."""
 
+MOST_DIMENSIONS = 6
+"""In more dimensions no number of points that can be evaluated is dense."""
+
 NEARBY = 500
 """Points whose values tell those nearby."""
 
@@ -77,7 +80,7 @@ def missed(problem: Problem, features: Features, coefficients: Coefficients) -> 
 def missed_details(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
     """The integral of the residual over the roughest places of the data of a term, relative to that of its data,
     or of its left side if that is larger, times `WEIGHT`; None if all data are smooth."""
-    if problem.regions is not None or problem.parameters.names:
+    if problem.regions is not None or problem.parameters.names or problem.domain.dim > MOST_DIMENSIONS:
         return None
     if problem not in _known:
         _known[problem] = [each for block in _dense(problem) if (each := _details(problem, block)) is not None]
