@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
@@ -87,6 +87,15 @@ class CornerFunctions(Unmapped):
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
+
+    @property
+    def owners(self) -> Int[np.ndarray, " m"]:
+        """The number of the corner that each function belongs to."""
+        found = []
+        for here, angle in self._groups():
+            count = 2 * len(self._exponents(angle)) * len(self._powers())
+            found.append(np.repeat(np.flatnonzero(here), count))
+        return np.concatenate(found)
 
     def __call__(self, x: Point) -> FeatureValues:
         size = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))

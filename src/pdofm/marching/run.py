@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
@@ -41,15 +42,21 @@ SMALLEST_STEP = 5e-15
 """The smallest step of the iteration that can be asked for, relative to the solution, because of rounding."""
 
 
+class SupportsArray(Protocol):
+    """What `numpy.asarray` makes an array of."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Piece:
     """One slab of a solution: its place on the ladder, the space, and the Chebyshev coefficients in time of the state,
-    of shape (degree + 1, N); `tail` is the size of what was left out, in time and in space."""
+    of shape (degree + 1, N), perhaps in a file; `tail` is the size of what was left out, in time and in space."""
 
     position: int
     level: int
     space: Space
-    coefficients: Float[np.ndarray, "q _"]
+    coefficients: SupportsArray
     tail: float
     steps: int
 
@@ -179,7 +186,9 @@ class Run:
         return np.concatenate([start[None], stages])
 
     def _refine(self, marks) -> None:
-        self.space, self.states = self.space.refined(marks, self.states)
+        before = self.space
+        self.space, self.states = before.refined(marks, self.states)
+        before.forget()
         if self.space.size > self.most_unknowns:
             raise TooFine
         if self.position == 0:
@@ -192,6 +201,7 @@ class Run:
         self.space, self.states = self.space.coarsened(self.states, scales, self.tol)
         if self.space is not before:
             self.matrices = None
+            before.forget()
 
 
 def first_run(make: Callable[[], Space], scheme: Radau, tol: float, most_unknowns: int) -> Run:

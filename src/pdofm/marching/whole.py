@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Complex, Float
-from scipy.linalg import solve_triangular
+from jaxtyping import Complex, Float, Int
 
 from pdofm.calculus.jets import Index
 from pdofm.calculus.terms import Term
 from pdofm.domain import Part
-from pdofm.domain.quadrature import over_part, quadrature_of
-from pdofm.features import Chebyshev, Features
+from pdofm.domain.quadrature import over_part
+from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.saddle import DenseSaddle, SaddleFactors
+from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import JetOf, Statement, TermAt
 from pdofm.marching.trees import part_in_space
@@ -41,6 +41,10 @@ PER_AXIS = 2.2
 
 ON_BOUNDARY = 1.5
 """Nodes along each parameter of a piece of the boundary, in units of those along an axis of space."""
+
+NEARLY = 1e-9
+"""Of polynomials and singular functions, combinations are left out whose part that is orthogonal to the others is below
+this fraction of them. Their derivatives would lose as many digits."""
 
 DEGREES = {1: (16, 16), 2: (10, 4), 3: (6, 2)}
 """The first degree of polynomials and the step to the next, by dimension."""
@@ -71,10 +75,24 @@ def _by_size(
     return basis, max(1, int(LAST * count))
 
 
-def _by_degree(weighted: Float[np.ndarray, "n m"], degree: int, dim: int) -> tuple[Float[np.ndarray, "m m"], int]:
-    """Orthonormal polynomials of ascending degree; and the number of those with the last two degrees."""
-    triangle = np.linalg.qr(weighted, mode="r")
-    return solve_triangular(triangle, np.eye(len(triangle))), len(triangle) - math.comb(degree - 2 + dim, dim)
+def _nested(
+    weighted: Float[np.ndarray, "n m"], blocks: list[Int[np.ndarray, " k"]]
+) -> tuple[Float[np.ndarray, "m r"], int]:
+    """Orthonormal combinations of functions with these values: each block of them is made orthogonal to those before,
+    and what depends on them is left out. Also how many belong to the last block."""
+    basis, known = np.zeros((weighted.shape[1], 0)), np.zeros((len(weighted), 0))
+    count = 0
+    for block in blocks:
+        size = np.max(np.linalg.norm(weighted[:, block], axis=0))
+        own, rest = np.eye(weighted.shape[1])[:, block], weighted[:, block]
+        for least in (NEARLY * size, 0.0):  # the second time removes what rounding has left
+            shares = known.T @ rest
+            own, rest = own - basis @ shares, rest - known @ shares
+            _, sizes, directions = np.linalg.svd(np.linalg.qr(rest, mode="r"))
+            turned = (directions / sizes[:, None])[sizes > least].T
+            own, rest = own @ turned, rest @ turned
+        basis, known, count = np.hstack([basis, own]), np.hstack([known, rest]), rest.shape[1]
+    return basis, count
 
 
 class Whole:
@@ -84,17 +102,18 @@ class Whole:
         statement: the problem.
         features: of space.
         share: the part of the features that is used, those with the lowest ranks.
-        is_fixed: whether the features were given. Otherwise they are polynomials, whose degree is raised.
+        degree: of polynomials, perhaps joined with singular functions. It may be raised; without it the features were
+            given.
     """
 
     kind = "functions on the whole domain"
 
-    def __init__(self, statement: Statement, features: Features, share: float = 1.0, is_fixed: bool = True):
-        self.statement, self.features, self.is_fixed = statement, features, is_fixed
+    def __init__(self, statement: Statement, features: Features, share: float = 1.0, degree: int | None = None):
+        self.statement, self.features, self.degree = statement, features, degree
         domain, space = statement.domain, statement.domain.space
         self.dim = space.dim
         self._order = int(np.ceil(PER_AXIS * features.size ** (1 / self.dim))) + 6
-        rule = quadrature_of(space).whole(self._order)
+        rule = rule_at_corners(space, [] if degree is None else singular_corners(statement), self._order)
         self._points, self._weights = rule.points, rule.weights / rule.weights.sum()
         self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
         self._equation = statement.placed(statement.equation, self._points)
@@ -104,10 +123,10 @@ class Whole:
         in_space = list(dict.fromkeys([(0,) * self.dim, *(index[:-1] for index in self._used)]))
         jets = features.jets(self._points, in_space)
         weighted = jets[0] * np.sqrt(self._weights)[:, None]
-        if is_fixed:
+        if degree is None:
             self._basis, self._last = _by_size(weighted, features.ranks, share)
         else:
-            self._basis, self._last = _by_degree(weighted, self.degree, self.dim)
+            self._basis, self._last = _nested(weighted, self._blocks(degree))
         self.rank = self._basis.shape[1]
         self._tables = {index: each @ self._basis for index, each in zip(in_space, jets, strict=True)}
         self.shape = (statement.components, self.rank)
@@ -121,29 +140,66 @@ class Whole:
         show what the polynomials leave out."""
         space = statement.domain.space
         low, step = DEGREES[space.dim]
-        return cls(statement, Chebyshev(space, degree=low + (number % 2) * step // 2), is_fixed=False)
+        return cls.of_degree(statement, low + (number % 2) * step // 2)
+
+    @classmethod
+    def of_degree(cls, statement: Statement, degree: int) -> "Whole":
+        """Polynomials up to a degree, with singular functions where there are any."""
+        return cls(statement, joined(statement, degree), degree=degree)
 
     @property
-    def degree(self) -> int:
-        """The degree of polynomials."""
-        assert isinstance(self.features, Chebyshev)
-        assert isinstance(self.features.degree, int)
-        return self.features.degree
+    def is_fixed(self) -> bool:
+        """Whether the features were given."""
+        return self.degree is None
+
+    def _blocks(self, degree: int) -> list[Int[np.ndarray, " k"]]:
+        """The positions of singular functions, of polynomials, and of those with the last two degrees."""
+        lower = math.comb(degree - 2 + self.dim, self.dim)
+        if isinstance(self.features, Chebyshev):
+            places = np.arange(self.features.size)
+            return [places[:lower], places[lower:]]
+        assert isinstance(self.features, Concatenate)
+        (_, places), *others = self.features.places()
+        singular = [
+            here[compatible(self.statement, each, self._at_sides(each))] if isinstance(each, CornerFunctions) else here
+            for each, here in others
+        ]
+        return [*singular, places[:lower], places[lower:]]
+
+    def _at_sides(self, functions: CornerFunctions) -> list[Row]:
+        """The conditions for corner functions."""
+        found = []
+        for term in self.statement.lateral:
+            at, used, _ = self._on_boundary(term)
+            none = np.ones((1, len(at.points), self.statement.components))
+            G = at.coefficients(self._times[1], lambda index, none=none: none, used)
+            jets = functions.jets(at.points, [index[:-1] for index in used])
+            found.append(
+                (at.points, at.normals, np.einsum("nkac,anm->nkcm", G, jets).reshape(len(G), -1, functions.size))
+            )
+        return found
+
+    def _on_boundary(self, term: Term) -> tuple[TermAt, tuple[Index, ...], Vector]:
+        """A condition at nodes of quadrature, the derivatives in it, and the weights of the nodes."""
+        assert isinstance(term.on, Part)
+        rule = over_part(part_in_space(term.on), int(np.ceil(ON_BOUNDARY * self._order)))
+        at = self.statement.placed(term, rule.points, rule.normals)
+        return at, at.used(self._times), rule.weights
 
     @cached_property
     def _conditions(self) -> list[Rows]:
         return [self._condition(term) for term in self.statement.lateral]
 
     def _condition(self, term: Term) -> Rows:
-        assert isinstance(term.on, Part)
-        rule = over_part(part_in_space(term.on), int(np.ceil(ON_BOUNDARY * self._order)))
-        at = self.statement.placed(term, rule.points, rule.normals)
-        used = at.used(self._times)
+        at, used, weights = self._on_boundary(term)
         which = list(dict.fromkeys(index[:-1] for index in used))
-        tables = dict(zip(which, self.features.jets(rule.points, which) @ self._basis, strict=True))
+        tables = dict(zip(which, self.features.jets(at.points, which) @ self._basis, strict=True))
         size = max(float(np.max(np.abs(each))) for each in tables.values())
         own = float(np.max(np.abs(self._tables[(0,) * self.dim])))
-        return Rows(at, used, tables, np.sqrt(rule.weights / rule.weights.sum()) * own / size)
+        return Rows(at, used, tables, np.sqrt(weights / weights.sum()) * own / size)
+
+    def forget(self) -> None:
+        """Nothing: a run has few spaces of this kind."""
 
     # Functions
 
@@ -232,11 +288,12 @@ class Whole:
 
     def marked(self, tails: Vector, tol: float) -> bool | None:
         """True if polynomials of a higher degree are needed."""
-        return True if not self.is_fixed and tails[0] > tol else None
+        return True if self.degree is not None and tails[0] > tol else None
 
     def refined(self, marks: bool, states: States) -> "tuple[Whole, States]":
         """Polynomials of a higher degree."""
-        other = self.described([self.degree + DEGREES[self.dim][1]])
+        assert self.degree is not None
+        other = Whole.of_degree(self.statement, self.degree + DEGREES[self.dim][1])
         none, tests = [(0,) * self.dim], other._tables[(0,) * self.dim] * other._weights[:, None]
         found = []
         for state in states:
@@ -251,8 +308,8 @@ class Whole:
     @property
     def description(self) -> list:
         """The degree of polynomials, nothing if the features were given."""
-        return [] if self.is_fixed else [self.degree]
+        return [] if self.degree is None else [self.degree]
 
     def described(self, description: list) -> "Whole":
         """Polynomials of this degree."""
-        return Whole(self.statement, Chebyshev(self.statement.domain.space, degree=description[0]), is_fixed=False)
+        return Whole.of_degree(self.statement, description[0])
