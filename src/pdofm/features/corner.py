@@ -91,11 +91,18 @@ class CornerFunctions(Unmapped):
     @property
     def owners(self) -> Int[np.ndarray, " m"]:
         """The number of the corner that each function belongs to."""
-        found = []
-        for here, angle in self._groups():
-            count = 2 * len(self._exponents(angle)) * len(self._powers())
-            found.append(np.repeat(np.flatnonzero(here), count))
-        return np.concatenate(found)
+        each = [(np.flatnonzero(here), len(self._orders(angle))) for here, angle in self._groups()]
+        return np.concatenate([np.repeat(numbers, count) for numbers, count in each])
+
+    @property
+    def orders(self) -> Float[np.ndarray, " m"]:
+        """The power of the distance to the corner with which each function grows there, up to logarithms."""
+        return np.concatenate([np.tile(self._orders(angle), np.sum(here)) for here, angle in self._groups()])
+
+    def _orders(self, angle: float) -> Float[np.ndarray, " k"]:
+        """The same for the functions at one corner."""
+        exponents = np.tile(self._exponents(angle), 2)
+        return np.add.outer([p + q for p, q in self._powers()], exponents).reshape(-1)
 
     def __call__(self, x: Point) -> FeatureValues:
         size = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))

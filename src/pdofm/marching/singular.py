@@ -15,9 +15,9 @@ from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Ho
 from pdofm.marching.arrays import Points
 from pdofm.marching.statement import Statement
 
-EXPONENT, POWER = 0.45, 0.33
-"""The highest exponent of corner functions, and of the radial powers that they are multiplied by, in units of the
-degree of the polynomials."""
+ORDER, HIGHEST_ORDER = (2.0, 0.35), 10.0
+"""Corner functions grow at most like this power of the distance to the corner: so much, and so much more for each
+degree of the polynomials, up to a limit. Polynomials resolve higher powers."""
 
 OTHER_EXPONENT, OTHER_DEGREE = 4.0, 0.2
 """The highest exponent, and the degree of factors in units of that of the polynomials, for equations other than
@@ -49,7 +49,8 @@ def joined(statement: Statement, degree: int) -> Features:
     mixed = is_mixed(statement)
     if singular_corners(statement):
         if is_isotropic(statement):
-            options = {"highest": EXPONENT * degree, "degree": 2 * round(POWER * degree / 2), "radial": True}
+            highest = order_for(degree)
+            options = {"highest": highest, "degree": int(highest), "radial": True}
             found.append(CornerFunctions(space, convex=True, mixed=mixed, **options))
         else:
             factors = round(OTHER_DEGREE * degree)
@@ -59,13 +60,19 @@ def joined(statement: Statement, degree: int) -> Features:
     return Concatenate(*found) if len(found) > 1 else found[0]
 
 
-def compatible(statement: Statement, functions: CornerFunctions, rows: "list[Row]") -> Bool[np.ndarray, " m"]:
-    """Which corner functions satisfy the conditions on the sides of their corner; all if none of them does.
+def order_for(degree: int) -> float:
+    """The highest order of corner functions that polynomials up to a degree are joined with."""
+    return min(ORDER[0] + ORDER[1] * degree, HIGHEST_ORDER)
+
+
+def compatible(statement: Statement, functions: CornerFunctions, rows: list[Row]) -> Bool[np.ndarray, " m"]:
+    """Which corner functions up to the highest order satisfy the conditions on the sides of their corner; all of them
+    if none does.
 
     Only these occur in solutions, and without the others they are far from dependent.
     """
     apexes, owners = np.asarray(functions.apexes), functions.owners
-    kept = np.ones(functions.size, dtype=bool)
+    kept = functions.orders <= functions.highest
     every = np.array([corner.apex for corner in corners(statement.domain.space)])
     for points, normals, values in rows:
         nearest = np.linalg.norm(points[:, None] - every, axis=2).min(axis=1)
@@ -78,7 +85,7 @@ def compatible(statement: Statement, functions: CornerFunctions, rows: "list[Row
             if here.any() and own.any():
                 sizes = np.abs(values[here][:, :, own])
                 kept[own] &= np.max(sizes, axis=(0, 1)) <= VANISHING * np.max(sizes)
-    return kept if kept.any() else np.ones_like(kept)
+    return kept if kept.any() else functions.orders <= functions.highest
 
 
 def is_mixed(statement: Statement) -> bool:
@@ -118,7 +125,8 @@ def is_isotropic(statement: Statement) -> bool:
 
 
 def rule_at_corners(space: Domain, found: list[PlaneCorner], order: int) -> Rule:
-    """A rule for a plane domain with about `order` nodes along its longest side, in boxes that are smaller at corners."""
+    """A rule for a plane domain with about `order` nodes along its longest side, in boxes that are smaller at these
+    corners."""
     if not found:
         return quadrature_of(space).whole(order)
     tree = BoxTree(space.lower, space.upper)
@@ -143,9 +151,9 @@ def _grade(tree: BoxTree, corner: PlaneCorner) -> None:
         for node in tree.leaves.tolist():
             lower, upper = tree.box(node)
             if np.all((corner.apex >= lower) & (corner.apex <= upper)):
+                touching = node
                 for axis in range(2):
-                    lower, upper = tree.box(node)
                     at_lower = corner.apex[axis] == lower[axis]
                     share = GRADED if at_lower else 1 - GRADED
-                    halves = tree.split(node, axis, float(lower[axis] + share * (upper - lower)[axis]))
-                    node = halves[0 if at_lower else 1]
+                    halves = tree.split(touching, axis, float(lower[axis] + share * (upper - lower)[axis]))
+                    touching = halves[0 if at_lower else 1]

@@ -12,11 +12,13 @@ by 1/δ, and as the equation and the conditions are satisfied by the solution, t
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
-from jaxtyping import Complex, Float, Int
+from jaxtyping import Complex, Float
 
 from pdofm.calculus.jets import Index
 from pdofm.calculus.terms import Term
@@ -24,6 +26,7 @@ from pdofm.domain import Part
 from pdofm.domain.quadrature import over_part
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features
 from pdofm.marching.arrays import Points, Vector
+from pdofm.marching.orthogonal import Orthonormal
 from pdofm.marching.saddle import DenseSaddle, SaddleFactors
 from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
 from pdofm.marching.spaces import States
@@ -42,10 +45,6 @@ PER_AXIS = 2.2
 ON_BOUNDARY = 1.5
 """Nodes along each parameter of a piece of the boundary, in units of those along an axis of space."""
 
-NEARLY = 1e-9
-"""Of polynomials and singular functions, combinations are left out whose part that is orthogonal to the others is below
-this fraction of them. Their derivatives would lose as many digits."""
-
 DEGREES = {1: (16, 16), 2: (10, 4), 3: (6, 2)}
 """The first degree of polynomials and the step to the next, by dimension."""
 
@@ -62,37 +61,39 @@ class Rows:
     scale: Vector
 
 
-def _by_size(
-    weighted: Float[np.ndarray, "n m"], ranks: Float[np.ndarray, " m"], share: float
-) -> tuple[Float[np.ndarray, "m r"], int]:
-    """Orthonormal combinations of functions with these values, those with large coefficients last; and how many of them
-    tell what may be missing. Of the functions only this share is used, those with the lowest ranks."""
-    kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
-    sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
-    count = int(np.sum(sizes > DEPENDENT * sizes[0]))
-    basis = np.zeros((len(ranks), count))
-    basis[kept] = directions[:count].T / sizes[:count]
-    return basis, max(1, int(LAST * count))
+class Basis(Protocol):
+    """Orthonormal combinations of functions.
+
+    Attributes:
+        matrix: of the combinations.
+        last: orthonormal directions among them that tell what may be missing.
+    """
+
+    matrix: Float[np.ndarray, "m r"]
+    last: Float[np.ndarray, "r k"]
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
+        """Derivatives of the combinations at points."""
+        ...
 
 
-def _nested(
-    weighted: Float[np.ndarray, "n m"], blocks: list[Int[np.ndarray, " k"]]
-) -> tuple[Float[np.ndarray, "m r"], int]:
-    """Orthonormal combinations of functions with these values: each block of them is made orthogonal to those before,
-    and what depends on them is left out. Also how many belong to the last block."""
-    basis, known = np.zeros((weighted.shape[1], 0)), np.zeros((len(weighted), 0))
-    count = 0
-    for block in blocks:
-        size = np.max(np.linalg.norm(weighted[:, block], axis=0))
-        own, rest = np.eye(weighted.shape[1])[:, block], weighted[:, block]
-        for least in (NEARLY * size, 0.0):  # the second time removes what rounding has left
-            shares = known.T @ rest
-            own, rest = own - basis @ shares, rest - known @ shares
-            _, sizes, directions = np.linalg.svd(np.linalg.qr(rest, mode="r"))
-            turned = (directions / sizes[:, None])[sizes > least].T
-            own, rest = own @ turned, rest @ turned
-        basis, known, count = np.hstack([basis, own]), np.hstack([known, rest]), rest.shape[1]
-    return basis, count
+class Given:
+    """Combinations of given features: those with large coefficients last. Only a share of the features is used, those
+    with the lowest ranks."""
+
+    def __init__(self, features: Features, share: float, points: Points, weights: Vector):
+        self._features, ranks = features, features.ranks
+        kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
+        weighted = features.jets(points, [(0,) * features.dim])[0] * np.sqrt(weights)[:, None]
+        sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
+        count = int(np.sum(sizes > DEPENDENT * sizes[0]))
+        self.matrix = np.zeros((len(ranks), count))
+        self.matrix[kept] = directions[:count].T / sizes[:count]
+        self.last = np.eye(count)[:, -max(1, int(LAST * count)) :]
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
+        """Derivatives of the combinations at points."""
+        return self._features.jets(points, which) @ self.matrix
 
 
 class Whole:
@@ -121,14 +122,9 @@ class Whole:
             self._times
         )
         in_space = list(dict.fromkeys([(0,) * self.dim, *(index[:-1] for index in self._used)]))
-        jets = features.jets(self._points, in_space)
-        weighted = jets[0] * np.sqrt(self._weights)[:, None]
-        if degree is None:
-            self._basis, self._last = _by_size(weighted, features.ranks, share)
-        else:
-            self._basis, self._last = _nested(weighted, self._blocks(degree))
-        self.rank = self._basis.shape[1]
-        self._tables = {index: each @ self._basis for index, each in zip(in_space, jets, strict=True)}
+        self._basis = self._make_basis(share)
+        self.rank = self._basis.matrix.shape[1]
+        self._tables = dict(zip(in_space, self._basis.jets(self._points, in_space), strict=True))
         self.shape = (statement.components, self.rank)
         self.size = int(np.prod(self.shape))
         free = np.array([order == 0 for order in statement.time_orders])
@@ -152,19 +148,25 @@ class Whole:
         """Whether the features were given."""
         return self.degree is None
 
-    def _blocks(self, degree: int) -> list[Int[np.ndarray, " k"]]:
-        """The positions of singular functions, of polynomials, and of those with the last two degrees."""
-        lower = math.comb(degree - 2 + self.dim, self.dim)
-        if isinstance(self.features, Chebyshev):
-            places = np.arange(self.features.size)
-            return [places[:lower], places[lower:]]
-        assert isinstance(self.features, Concatenate)
-        (_, places), *others = self.features.places()
-        singular = [
-            here[compatible(self.statement, each, self._at_sides(each))] if isinstance(each, CornerFunctions) else here
-            for each, here in others
-        ]
-        return [*singular, places[:lower], places[lower:]]
+    def _make_basis(self, share: float) -> Basis:
+        features, rule = self.features, (self._points, self._weights)
+        if self.degree is None:
+            return Given(features, share, *rule)
+        if isinstance(features, Chebyshev):
+            return Orthonormal(features, [], *rule)
+        assert isinstance(features, Concatenate)
+        (polynomials, _), *others = features.places()
+        assert isinstance(polynomials, Chebyshev)
+        used = []
+        for family, _ in others:
+            kept = np.ones(family.size, dtype=bool)
+            if isinstance(family, CornerFunctions):
+                kept = compatible(self.statement, family, self._at_sides(family))
+            used.append((family, np.flatnonzero(kept)))
+        found = Orthonormal(polynomials, used, *rule)
+        order = np.concatenate([here for _, here in features.places()])
+        found.matrix = found.matrix[np.argsort(order)]
+        return found
 
     def _at_sides(self, functions: CornerFunctions) -> list[Row]:
         """The conditions for corner functions."""
@@ -193,7 +195,7 @@ class Whole:
     def _condition(self, term: Term) -> Rows:
         at, used, weights = self._on_boundary(term)
         which = list(dict.fromkeys(index[:-1] for index in used))
-        tables = dict(zip(which, self.features.jets(at.points, which) @ self._basis, strict=True))
+        tables = dict(zip(which, self._basis.jets(at.points, which), strict=True))
         size = max(float(np.max(np.abs(each))) for each in tables.values())
         own = float(np.max(np.abs(self._tables[(0,) * self.dim])))
         return Rows(at, used, tables, np.sqrt(weights / weights.sum()) * own / size)
@@ -219,7 +221,7 @@ class Whole:
 
     def tails(self, state: State, scale: Vector) -> Vector:
         """The norm of the last functions, relative to the size of the solution."""
-        last = state.reshape(-1, *self.shape)[..., self.rank - self._last :]
+        last = state.reshape(-1, *self.shape) @ self._basis.last
         return np.max(np.linalg.norm(last, axis=-1) / scale, keepdims=True)[0]
 
     # Rows
@@ -277,12 +279,16 @@ class Whole:
 
     def coefficients(self, state: Float[np.ndarray, "q _"]) -> Float[np.ndarray, "q m C"]:
         """The coefficients of functions in `features`."""
-        return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.T, 1, 2)
+        return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.matrix.T, 1, 2)
 
     def fitted(self) -> States:
-        """The state at the start, projected."""
-        tests = self._tables[(0,) * self.dim] * self._weights[:, None]
-        return [each.T.reshape(-1) for each in np.einsum("nr,onc->orc", tests, self.statement.start(self._points))]
+        """The state at the start, by least squares."""
+        return [self._fit(each) for each in self.statement.start(self._points)]
+
+    def _fit(self, values: Float[np.ndarray, "n C"]) -> Vector:
+        """The coefficients of the function that is nearest to values at the nodes."""
+        root = np.sqrt(self._weights)[:, None]
+        return np.linalg.lstsq(self._tables[(0,) * self.dim] * root, values * root)[0].T.reshape(-1)
 
     # Refinement
 
@@ -294,12 +300,11 @@ class Whole:
         """Polynomials of a higher degree."""
         assert self.degree is not None
         other = Whole.of_degree(self.statement, self.degree + DEGREES[self.dim][1])
-        none, tests = [(0,) * self.dim], other._tables[(0,) * self.dim] * other._weights[:, None]
-        found = []
-        for state in states:
-            values = self.features.expand(other._points, none, self.coefficients(state[None])[0])[0]
-            found.append((tests.T @ values).T.reshape(-1))
-        return other, found
+        none = [(0,) * self.dim]
+        return other, [
+            other._fit(self.features.expand(other._points, none, self.coefficients(state[None])[0])[0])
+            for state in states
+        ]
 
     def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Whole, States]":
         """This space: a lower degree would save little."""
