@@ -17,11 +17,8 @@ from pdofm.features import Chebyshev, Features
 from pdofm.marching.arrays import Points, Vector
 
 LARGEST = 1e7
-"""Combinations of singular functions are left out whose coefficients are larger than this, relative to the size of the
-functions: they would have as many digits less."""
-
-SUM = 1e-6
-"""Polynomials count as sums of singular functions if the coefficients are below the inverse of this."""
+"""The largest coefficients in a combination of singular functions, relative to the size of these. What needs larger
+ones is left out: it would have as many digits less."""
 
 Places = Int[np.ndarray, " _"]
 
@@ -84,7 +81,7 @@ class Orthonormal:
         self.last[top] = np.eye(top.stop - top.start)
         if shares:
             directions, sizes, _ = np.linalg.svd(np.concatenate(shares, axis=1))
-            self.last = self.last @ directions[:, int(np.sum(sizes > SUM)) :]
+            self.last = self.last @ directions[:, int(np.sum(sizes > 1 / LARGEST)) :]
 
     def _last(self, degree: int) -> slice:
         """The polynomials of the degree below."""

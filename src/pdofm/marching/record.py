@@ -40,6 +40,9 @@ HEAD = struct.Struct("<QI")
 INNER = struct.Struct("<I")
 """What an entry begins with: the length of its header."""
 
+STATE = ("position", "level", "rejected", "time_tail", "waiting", "patience", "is_trial")
+"""What an entry keeps of a run."""
+
 PROBES = 16
 """Points per term at which problems are compared."""
 
@@ -147,7 +150,7 @@ class Record:
             "piece": [piece.position, piece.level, piece.tail, piece.steps],
             "space": piece.space.description,
             "next": run.space.description,
-            "state": [run.position, run.level, run.rejected, run.time_tail],
+            "state": [getattr(run, name) for name in STATE],
             "linearised": None if matrices is None else matrices.time,
         }
         arrays = {"coefficients": np.asarray(piece.coefficients), "scale": run.scale}
@@ -165,7 +168,8 @@ class Record:
             position, level, tail, steps = header["piece"]
             run.pieces.append(Piece(position, level, space, arrays["coefficients"], tail, steps))
             space = run.space = _like(space, header["next"])
-            run.position, run.level, run.rejected, run.time_tail = header["state"]
+            for name, value in zip(STATE, header["state"], strict=True):
+                setattr(run, name, value)
             run.scale = np.asarray(arrays["scale"])
             last = arrays, header["linearised"]
         if last is not None:

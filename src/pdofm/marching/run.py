@@ -22,6 +22,10 @@ FIRST_STEP = 7
 MARGIN = 0.3
 """The next slab is twice as long if its time coefficients are then expected to be this fraction of the tolerance."""
 
+UNCLEAR = 1e-3
+"""A time coefficient below this fraction of the tolerance may consist of what the iteration has left, and then tells
+nothing about a longer slab: one is tried. After each that fails, twice as many slabs pass before the next is tried."""
+
 COARSEN_EVERY = 3
 """The space is coarsened after every third slab, if it can be."""
 
@@ -56,7 +60,7 @@ class Piece:
     position: int
     level: int
     space: Space
-    coefficients: SupportsArray
+    coefficients: np.ndarray | SupportsArray
     tail: float
     steps: int
 
@@ -79,6 +83,8 @@ class Run:
         scheme: the stages in time.
         scale: the largest norm of each component so far.
         time_tail: the size of the last time coefficient of the last slab.
+        waiting, patience: the number of slabs before a longer one is tried that may fail, and after it has failed.
+        is_trial: whether the next slab is such a one.
         position, level: the time reached, as a multiple of 2^-LADDER of the whole, and the length of the next slab,
             2^-level of the whole.
     """
@@ -95,6 +101,9 @@ class Run:
     pieces: list[Piece] = field(default_factory=list)
     rejected: int = 0
     time_tail: float = 0.0
+    waiting: int = 0
+    patience: int = 2
+    is_trial: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -130,6 +139,9 @@ class Run:
             if isinstance(found, Piece):
                 break
             if found:
+                if self.is_trial:
+                    self.waiting, self.patience = self.patience, 2 * self.patience
+                self.is_trial = False
                 # Repeated rejections, as at a singular start, shorten the slab faster and faster.
                 shorter += 1
                 self.level += max(found, min(shorter, 4))
@@ -139,8 +151,11 @@ class Run:
         self.pieces.append(found)
         self.position += 2 ** (LADDER - self.level)
         grows = self.level > 0 and self.position % 2 ** (LADDER - self.level + 1) == 0
+        self.is_trial, self.waiting = False, max(self.waiting - 1, 0)
         if grows and self.time_tail * 2.0**self.scheme.stages <= MARGIN * self.tol:
             self.level -= 1
+        elif grows and self.waiting == 0 and self.time_tail <= UNCLEAR * self.tol:
+            self.level, self.is_trial = self.level - 1, True
         if len(self.pieces) % COARSEN_EVERY == 0:
             self._coarsen()
         return found
