@@ -7,7 +7,6 @@ import numpy as np
 
 from pdofm.errors import SolveError
 from pdofm.marching.intervals import Intervals
-from pdofm.marching.singular import singular_corners
 from pdofm.marching.spaces import Space
 from pdofm.marching.statement import Statement
 from pdofm.marching.tiles import Tiles, fills_boxes
@@ -30,8 +29,9 @@ MOST_IN_INTERVALS = 200_000
 MOST_ON_THE_WHOLE = 900
 """Functions on the whole of a domain, per component."""
 
-MOST_AT_CORNERS = 600
-"""Functions on the whole of a domain that could also be cut into boxes, per component."""
+MOST_BEFORE_TILES = 600
+"""Unknowns on the whole of a domain that could also be cut into boxes. Smooth solutions need few, and no others are
+quicker: the matrix is dense."""
 
 Candidates = list[tuple[Callable[[], Space], int]]
 """Spaces to try, each with the most unknowns that it may have."""
@@ -77,13 +77,12 @@ def spaces(statement: Statement, slab_tol: float, floor: float = 1.0, number: in
         found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
     if not found and space.dim in TILE_DEGREES:
         fills = fills_boxes(statement)
-        if fills and singular_corners(statement):
-            found.append((lambda: Whole.first(statement, number), MOST_AT_CORNERS * statement.components))
+        if not statement.periodic:
+            most = MOST_BEFORE_TILES if fills else MOST_ON_THE_WHOLE * statement.components
+            found.append((lambda: Whole.first(statement, number), most))
         if fills:
             degree = tile_degree(statement, slab_tol)
             found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
-        elif not statement.periodic:
-            found.append((lambda: Whole.first(statement, number), MOST_ON_THE_WHOLE * statement.components))
     if not found:
         raise SolveError(
             f"march does not know a space for {space!r} yet: it solves in one to three dimensions. Use "

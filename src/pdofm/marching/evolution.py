@@ -15,7 +15,7 @@ from pdofm.solving.files import Kind, register
 from pdofm.solving.solution import Solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SlabInfo:
     """One slab of a solution.
 

@@ -47,7 +47,7 @@ PROBES = 16
 """Points per term at which problems are compared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class OnDisk:
     """An array of float64 in a file, read whenever it is asked for by `numpy.asarray`."""
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -46,13 +46,14 @@ SMALLEST_STEP = 5e-15
 """The smallest step of the iteration that can be asked for, relative to the solution, because of rounding."""
 
 
+@runtime_checkable
 class SupportsArray(Protocol):
     """What `numpy.asarray` makes an array of."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Piece:
     """One slab of a solution: its place on the ladder, the space, and the Chebyshev coefficients in time of the state,
     of shape (degree + 1, N), perhaps in a file; `tail` is the size of what was left out, in time and in space."""

@@ -95,9 +95,9 @@ def solve_slab(
 
 
 def after(matrices: Matrices, scheme: Radau, start: States, time: float, length: float, steps: int) -> States | None:
-    """The states at the end of a slab after so many steps with the same matrices, however large the last one is; None
-    if something is not finite."""
-    change = np.zeros((scheme.stages, matrices.space.size))
+    """The states (b, N) at the end of a slab after so many steps with the same matrices, however large the last one is,
+    for b starts; None if something is not finite."""
+    change = np.zeros((scheme.stages, *start[0].shape))
     for _ in range(steps):
         states = _derivatives(scheme, start, change, length)
         delta = _correction(matrices, scheme, length, states, time + length * scheme.nodes)
@@ -117,11 +117,11 @@ def linearised_at(space: Space, start: States, time: float) -> Matrices:
     return Matrices(space, _one(start, space), time)
 
 
-def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p _"], length: float) -> States:
+def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p ... _"], length: float) -> States:
     """The states at the stages from the change since the start: u, its time derivative, and so on."""
     states = [start[0] + change]
     for each in [*start[1:], None]:
-        states.append(scheme.slope @ change / length)
+        states.append(np.tensordot(scheme.slope, change, 1) / length)
         if each is not None:
             change = states[-1] - each
     return states
@@ -129,12 +129,13 @@ def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p _"],
 
 def _correction(
     matrices: Matrices, scheme: Radau, length: float, states: States, times: Vector
-) -> Float[np.ndarray, "p _"] | None:
+) -> Float[np.ndarray, "p ... _"] | None:
     """The step of Newton's method: in the basis of eigenvectors the stages are independent. None if something is not
     finite or not invertible."""
-    space = matrices.space
+    space, batch = matrices.space, states[0].shape[1:-1]
     with np.errstate(over="ignore", invalid="ignore"):
-        right = space.residual(states, times)
+        flat = [each.reshape(-1, space.size) for each in states]
+        right = space.residual(flat, np.repeat(times, math.prod(batch))).reshape(scheme.stages, *batch, -1)
     if not np.all(np.isfinite(right)):
         return None
     try:
@@ -143,5 +144,5 @@ def _correction(
         return None
     # Of two conjugate eigenvalues one is solved for; the other contributes the conjugate, so that twice the real part
     # is their sum.
-    parts = factors.solve(scheme.inverse[scheme.picked] @ right)
-    return (scheme.weighted @ parts).real
+    parts = factors.solve(np.tensordot(scheme.inverse[scheme.picked], right, 1))
+    return np.real(np.tensordot(scheme.weighted, parts, 1))

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -27,7 +27,7 @@ from pdofm.domain.quadrature import over_part
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.orthogonal import Orthonormal
-from pdofm.marching.saddle import DenseSaddle, SaddleFactors
+from pdofm.marching.saddle import Conditions, DenseSaddle, SaddleFactors
 from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import JetOf, Statement, TermAt
@@ -61,6 +61,17 @@ class Rows:
     scale: Vector
 
 
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The tested equation and the conditions, linearised, by power of the time derivative; and the conditions alone if
+    they have no time derivatives."""
+
+    squares: list[np.ndarray]
+    conditions: list[np.ndarray]
+    steady: Conditions | None
+
+
+@runtime_checkable
 class Basis(Protocol):
     """Orthonormal combinations of functions.
 
@@ -238,7 +249,7 @@ class Whole:
             rows.append((found * each.scale[:, None]).reshape(len(times), -1))
         return np.concatenate(rows, axis=1)
 
-    def linearise(self, states: States, time: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    def linearise(self, states: States, time: float) -> Linear:
         """The tested equation and the conditions, linearised, by power of the time derivative."""
         jet, powers = self._jet_of(self._tables, states), range(self.statement.order + 1)
         G = self._equation.coefficients(time, jet, self._used)
@@ -259,20 +270,23 @@ class Whole:
             for part, block in zip(parts, blocks, strict=True):
                 part.append(block.reshape(-1, self.size))
         none = np.zeros((0, self.size))
-        return [
-            (square.reshape(self.size, self.size), np.concatenate([none, *part]))
-            for square, part in zip(squares, parts, strict=True)
-        ]
+        conditions = [np.concatenate([none, *part]) for part in parts]
+        return Linear(
+            [square.reshape(self.size, self.size) for square in squares],
+            conditions,
+            None if any(each.any() for each in conditions[1:]) else Conditions(conditions[0]),
+        )
 
-    def factor(self, linear: list[tuple[np.ndarray, np.ndarray]], rates: Complex[np.ndarray, " k"]) -> SaddleFactors:
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> SaddleFactors:
         """Factor the matrix with multipliers for functions that grow as exp(rate t)."""
         found = []
         for rate in rates.tolist():
             own = rate.real if rate.imag == 0 else rate
             square, conditions = (
-                sum((own**power * part[i] for power, part in enumerate(linear)), np.zeros(())) for i in range(2)
+                sum((own**power * each for power, each in enumerate(parts)), np.zeros(()))
+                for parts in (linear.squares, linear.conditions)
             )
-            found.append(DenseSaddle(square, conditions))
+            found.append(DenseSaddle(square, linear.steady or Conditions(conditions)))
         return SaddleFactors(tuple(found))
 
     # The answer
