@@ -117,11 +117,16 @@ def linearised_at(space: Space, start: States, time: float) -> Matrices:
     return Matrices(space, _one(start, space), time)
 
 
+def _across(matrix: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """A matrix times an array along its first axis."""
+    return (matrix @ of.reshape(len(of), -1)).reshape(-1, *of.shape[1:])
+
+
 def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p ... _"], length: float) -> States:
     """The states at the stages from the change since the start: u, its time derivative, and so on."""
     states = [start[0] + change]
     for each in [*start[1:], None]:
-        states.append(np.tensordot(scheme.slope, change, 1) / length)
+        states.append(_across(scheme.slope, change) / length)
         if each is not None:
             change = states[-1] - each
     return states
@@ -144,5 +149,5 @@ def _correction(
         return None
     # Of two conjugate eigenvalues one is solved for; the other contributes the conjugate, so that twice the real part
     # is their sum.
-    parts = factors.solve(np.tensordot(scheme.inverse[scheme.picked], right, 1))
-    return np.real(np.tensordot(scheme.weighted, parts, 1))
+    parts = factors.solve(_across(scheme.inverse[scheme.picked], right))
+    return np.real(_across(scheme.weighted, parts))
