@@ -303,6 +303,8 @@ def test_a_blow_up_ends_with_a_verdict_and_the_last_good_time():
     assert 0.9 < u.slabs[-1].end < 1.001
     assert abs(u(0.5, 0.5) - 2) < 1e-3
     assert np.isnan(u(0.5, 1.5))
+    with pytest.warns(ConvergenceWarning, match="cannot be continued beyond t ="):
+        assert isinstance(pf.solve(problem, tol=1e-4), pf.Evolution)
 
 
 class Killed(BaseException):
