@@ -23,8 +23,9 @@ MARGIN = 0.3
 """The next slab is twice as long if its time coefficients are then expected to be this fraction of the tolerance."""
 
 UNCLEAR = 1e-3
-"""A time coefficient below this fraction of the tolerance may consist of what the iteration has left, and then tells
-nothing about a longer slab: one is tried. After each that fails, twice as many slabs pass before the next is tried."""
+"""A time coefficient that is smaller than the last step of the iteration consists of what this has left. It tells
+nothing about a longer slab, and if it is also below this fraction of the tolerance, one is tried. After each that
+fails, twice as many slabs pass before the next is tried."""
 
 COARSEN_EVERY = 3
 """The space is coarsened after every third slab, if it can be."""
@@ -86,6 +87,7 @@ class Run:
         time_tail: the size of the last time coefficient of the last slab.
         waiting, patience: the number of slabs before a longer one is tried that may fail, and after it has failed.
         is_trial: whether the next slab is such a one.
+        is_unclear: whether the last time coefficient consists of what the iteration has left.
         position, level: the time reached, as a multiple of 2^-LADDER of the whole, and the length of the next slab,
             2^-level of the whole.
     """
@@ -105,6 +107,7 @@ class Run:
     waiting: int = 0
     patience: int = 2
     is_trial: bool = False
+    is_unclear: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -155,7 +158,7 @@ class Run:
         self.is_trial, self.waiting = False, max(self.waiting - 1, 0)
         if grows and self.time_tail * 2.0**self.scheme.stages <= MARGIN * self.tol:
             self.level -= 1
-        elif grows and self.waiting == 0 and self.time_tail <= UNCLEAR * self.tol:
+        elif grows and self.waiting == 0 and self.is_unclear:
             self.level, self.is_trial = self.level - 1, True
         if len(self.pieces) % COARSEN_EVERY == 0:
             self._coarsen()
@@ -186,6 +189,7 @@ class Run:
         if in_time > tol and self.level < LADDER:
             return self._shorter(in_time)
         self.scale, self.matrices, self.time_tail = scale, slab.matrices, in_time
+        self.is_unclear = in_time <= min(slab.last, UNCLEAR * self.tol)
         self.states = [slab.stages[k][-1] for k in range(len(self.states))]
         tail = math.hypot(in_time, float(np.linalg.norm(tails))) * self.tol / tol
         return Piece(self.position, self.level, self.space, coefficients, tail, slab.steps)

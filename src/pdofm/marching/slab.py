@@ -47,11 +47,12 @@ class Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """The outcome on a slab: the states at its stages by order of the time derivative, the number of steps, and the
-    matrices to go on with."""
+    """The outcome on a slab: the states at its stages by order of the time derivative, the number of steps, the size of
+    the last one, and the matrices to go on with."""
 
     stages: States
     steps: int
+    last: float
     matrices: Matrices
 
 
@@ -79,7 +80,7 @@ def solve_slab(
         before, size = size, float(np.max(space.norms(delta) / scale))
         rate = size / before
         if (size <= tol * (1 - rate) and (step > 1 or size == 0)) or (rate > SLOW and size <= min(ROUNDED, 100 * tol)):
-            return Slab(_derivatives(scheme, start, change, length), step, matrices)
+            return Slab(_derivatives(scheme, start, change, length), step, size, matrices)
         if not math.isfinite(size) or rate > STALLED:
             if is_fresh:
                 return None
