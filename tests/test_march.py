@@ -3,6 +3,7 @@
 import math
 import pickle
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -304,7 +305,7 @@ def test_a_blow_up_ends_with_a_verdict_and_the_last_good_time():
     assert abs(u(0.5, 0.5) - 2) < 1e-3
     assert np.isnan(u(0.5, 1.5))
     with pytest.warns(ConvergenceWarning, match="cannot be continued beyond t ="):
-        assert isinstance(pf.solve(problem, tol=1e-4), pf.Evolution)
+        assert isinstance(pf.solve(problem, tol=1e-2), pf.Evolution)
 
 
 class Killed(BaseException):
@@ -369,14 +370,17 @@ def test_complex_unknowns_are_marched():
     """A soliton of the nonlinear Schrödinger equation, and a plane wave."""
 
     def operator(u, x, t):
-        return 1j * pf.dt(u)(x, t) + d(u, 2)(x, t) / 2 + jnp.abs(u(x, t)) ** 2 * u(x, t)
+        return pf.dt(u)(x, t) * 1j + d(u, 2)(x, t) / 2 + u(x, t) * jnp.conj(u(x, t)) * u(x, t)
+
+    def turning(angle):
+        return jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
 
     soliton = pf.Problem(
         line(-18, 18, 1.0),
         operator,
         source=0.0,
         conditions=[pf.Dirichlet(), pf.Initial()],
-        exact=lambda x, t: jnp.exp(1j * (x[0] / 2 + 0.375 * t)) / jnp.cosh(x[0] - t / 2),
+        exact=lambda x, t: turning(x[0] / 2 + 0.375 * t) * (1 / jnp.cosh(x[0] - t / 2)).astype(complex),
         dtype=complex,
     )
     wave = pf.Problem(
@@ -384,7 +388,7 @@ def test_complex_unknowns_are_marched():
         operator,
         source=0.0,
         conditions=[pf.Periodic(0), pf.Initial()],
-        exact=lambda x, t: 1.5 * jnp.exp(1j * (3 * x[0] - 2.25 * t)),
+        exact=lambda x, t: 1.5 * turning(3 * x[0] - 2.25 * t),
         dtype=complex,
     )
     for problem in (soliton, wave):

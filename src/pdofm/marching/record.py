@@ -14,7 +14,7 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -185,7 +185,7 @@ def _like(space: Space, description: list) -> Space:
     return space if description == space.description else space.described(description)
 
 
-def _placed(path: Path, at: int, shapes: dict[str, tuple[int, ...]]) -> dict[str, OnDisk]:
+def _placed(path: Path, at: int, shapes: Mapping[str, Sequence[int]]) -> dict[str, OnDisk]:
     """Arrays that follow each other in a file."""
     found = {}
     for name, shape in shapes.items():
