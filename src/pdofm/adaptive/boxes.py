@@ -77,7 +77,10 @@ this: that of a derivative, such as a pressure, may be negative."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
-and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places."""
+and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places.
+
+A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
+the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -186,6 +189,9 @@ class _Rounds:
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         self.is_free = False
+        space_dim = domain.dim - problem.layout.has_time
+        order = max(max(problem.orders(axis)) for axis in range(space_dim))
+        self.power = SMALL if order <= domain.dim else float(domain.dim - order)
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
@@ -199,7 +205,7 @@ class _Rounds:
         cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
-        self.largest.append(float(np.max(_errors(found))))
+        self.largest.append(float(np.max(self._errors(found))))
         self._estimate(found)
         # A linearisation may leave a function free that the problem determines; two in a row hardly do.
         self.is_free = self.last is not None and not (found.is_unique or self.last.is_unique)
@@ -219,6 +225,10 @@ class _Rounds:
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
         self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
+
+    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
+        """What the indicators of patches mean for the whole."""
+        return found.indicator * found.local.importance**self.power
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -243,7 +253,7 @@ class _Rounds:
         """Raise degrees and split boxes where the indicator is large."""
         factor = 1.0 if math.isnan(self.factor) else self.factor
         goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
-        indicator, tails = _errors(found), found.tails.max(axis=1)
+        indicator, tails = self._errors(found), found.tails.max(axis=1)
         marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
         guilty = marked & (tails > INNOCENT * found.indicator)
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
@@ -338,8 +348,3 @@ class _Rounds:
         verdict = judge(evidence, remedy)
         space = f"polynomials in {len(found.indicator)} boxes"
         return Solution(self.problem, found.features, found.coefficients, estimate, verdict, stats, space, attempts)
-
-
-def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
-    """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-    return found.indicator * found.local.importance**SMALL
