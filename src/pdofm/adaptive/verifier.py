@@ -70,10 +70,14 @@ class Verifier:
             start += len(block.points)
         return np.concatenate(found)
 
+    def right_at(self, points: Points) -> Float[np.ndarray, "n k"]:
+        """The right side of the equation at other points inside the domain."""
+        layout, block = self.problem.layout, self._at(points)
+        return right_values(layout, block, entries(layout, block))
+
     def residual_at(self, solution: Solution, points: Points) -> Float[np.ndarray, "n k"]:
         """Left minus right side of the equation at other points inside the domain."""
-        layout, block = self.problem.layout, self._at(points, solution)
-        return self._left(solution, block) - right_values(layout, block, entries(layout, block))
+        return self._left(solution, self._at(points)) - self.right_at(points)
 
     def hidden(self, solution: Solution) -> float:
         """The largest residual at the dense points, relative to the largest right side there, or what is missed where
@@ -95,7 +99,7 @@ class Verifier:
             return largest == 0
         return largest <= NOISE * float(np.max(term_sizes(solution.problem, solution.features, solution.coefficients)))
 
-    def _at(self, points: Points, solution: Solution) -> Block:
+    def _at(self, points: Points) -> Block:
         """The equation of the only region at points."""
         block = self._dense[0][0]
         return replace(block, points=points, normals=np.zeros((len(points), block.normals.shape[1])))
