@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from pdofm._types import Points, Vector
+from pdofm._types import Vector
 from pdofm.domain.base import Domain
 
 MOST_PLANES = 40

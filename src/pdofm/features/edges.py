@@ -79,8 +79,8 @@ class EdgeFunctions(Unmapped):
         if not edges:
             where = "" if near is None else f" near {near!r}"
             raise FeaturesError(
-                f"{domain!r} has no straight edges{where} in three dimensions whose line ends outside of it: there is nothing "
-                "singular to add. Use the smooth basis alone."
+                f"{domain!r} has no straight edges{where} in three dimensions whose line ends outside of it: there is "
+                "nothing singular to add. Use the smooth basis alone."
             )
         corners = np.stack(np.meshgrid(*np.stack([self.lower, self.upper], axis=1)), axis=-1).reshape(-1, 3)
         self.starts = np.array([edge.start for edge in edges])
@@ -144,7 +144,9 @@ class EdgeFunctions(Unmapped):
         size, found, first = self._scale, np.empty((len(which), self.size, len(points))), 0
         for start, frame, reach, angle in self._edges():
             turned, factors = rotated(frame, which)
-            each = _edge_jet((points - start) @ frame.T, size, reach, _exponents(angle, self.highest), self.degree, turned)
+            each = _edge_jet(
+                (points - start) @ frame.T, size, reach, _exponents(angle, self.highest), self.degree, turned
+            )
             rows = each.shape[1]
             found[:, first : first + rows] = np.tensordot(factors, each, 1)
             first += rows

@@ -90,8 +90,8 @@ class StretchedPolynomials(Unmapped):
             )
         if curve.size > 1 and self.dim != 2:
             raise FeaturesError(
-                f"center has {curve.size} coefficients, but layers can be curved in two dimensions only, and the domain "
-                f"has {self.dim}. Give one number."
+                f"center has {curve.size} coefficients, but layers can be curved in two dimensions only, and the "
+                f"domain has {self.dim}. Give one number."
             )
         self.degree = chosen_degree(size, degree, lambda k: len(_indices(self.dim, k)))
         normal = normal / np.linalg.norm(normal)
@@ -203,7 +203,9 @@ def _rim(lower: Vector, upper: Vector) -> Points:
     """Points on the sides of a rectangle, its corners included."""
     t = (1 - np.cos(np.linspace(0, np.pi, RIM)))[:, None] / 2
     x, y = lower[0] + t * (upper[0] - lower[0]), lower[1] + t * (upper[1] - lower[1])
-    sides = [np.hstack(np.broadcast_arrays(*each)) for each in ((x, lower[1]), (x, upper[1]), (lower[0], y), (upper[0], y))]
+    sides = [
+        np.hstack(np.broadcast_arrays(*each)) for each in ((x, lower[1]), (x, upper[1]), (lower[0], y), (upper[0], y))
+    ]
     return np.concatenate(sides)
 
 
