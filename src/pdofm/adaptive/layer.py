@@ -35,7 +35,7 @@ THINNEST = 1e-6
 
 
 class Layer(NamedTuple):
-    """A layer of a width at n·x = center, on a problem's domain. The center of a curved one has several coefficients."""
+    """A layer of a width at n·x = center, on the domain of a problem; a curved one has several coefficients."""
 
     problem: Problem
     direction: Vector
