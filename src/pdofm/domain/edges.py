@@ -139,4 +139,5 @@ def _frame(
         begin, end = sectors[int(np.argmin(inside))]
         turn, angle = (begin + end) / 2 + np.pi, 2 * np.pi - (end - begin)
     first = np.cos(turn) * one + np.sin(turn) * across
-    return np.stack([first, np.cross(along, first), along]), float(angle)
+    frame = np.stack([first, np.cross(along, first), along])
+    return np.where(np.abs(frame) < 1e-14, 0.0, frame), float(angle)  # a product with a rounding error is slow

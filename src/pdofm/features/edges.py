@@ -18,6 +18,7 @@ from itertools import product as combinations
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -82,12 +83,13 @@ class EdgeFunctions(Unmapped):
                 f"{domain!r} has no straight edges{where} in three dimensions whose line ends outside of it: there is "
                 "nothing singular to add. Use the smooth basis alone."
             )
+        edges.sort(key=lambda edge: round(edge.angle, 9))
         corners = np.stack(np.meshgrid(*np.stack([self.lower, self.upper], axis=1)), axis=-1).reshape(-1, 3)
         self.starts = np.array([edge.start for edge in edges])
         self.frames = np.array([edge.frame for edge in edges])
         along = np.array([(corners - edge.start) @ edge.frame[2] for edge in edges])
         self.reach = np.stack([along.min(axis=1), along.max(axis=1)], axis=1)
-        self.angles = tuple(edge.angle for edge in edges)
+        self.angles = tuple(round(edge.angle, 12) for edge in edges)
         self.vertices = box_vertices(domain) if near is None else ()
 
     @property
@@ -104,32 +106,43 @@ class EdgeFunctions(Unmapped):
         return float(np.max(np.asarray(self.upper) - np.asarray(self.lower)))
 
     def __call__(self, x: Point) -> FeatureValues:
-        size, found = self._scale, []
-        for start, frame, reach, angle in self._edges():
-            a, b, c = jnp.asarray(frame) @ (x - start)
-            y = (2 * c - reach[0] - reach[1]) / (reach[1] - reach[0])
-            columns = [jnp.ones_like(y), y]
-            while len(columns) <= self.degree:
-                columns.append(2 * y * columns[-1] - columns[-2])
-            along = jnp.stack(columns)[: self.degree + 1]
-            square = (a**2 + b**2) / size**2
-            log, turn = jnp.log(square) / 2, jnp.arctan2(b, a)
-            for j, exponents in enumerate(_exponents(angle, self.highest)):
-                power, whole = jnp.exp(exponents * log), jnp.asarray(_is_whole(exponents))
-                real, imaginary = power * jnp.cos(exponents * turn), power * jnp.sin(exponents * turn)
-                across = jnp.concatenate(
-                    [
-                        jnp.where(whole, log * real - turn * imaginary, real),
-                        jnp.where(whole, log * imaginary + turn * real, imaginary),
-                    ]
-                )
-                found.append(jnp.outer(square**j * across, along).reshape(-1))
+        lower, upper = jnp.asarray(self.lower), jnp.asarray(self.upper)
+        size, found = jnp.max(upper - lower), []
+        arrays = [jnp.asarray(each) for each in (self.starts, self.frames, self.reach)]
+        for angle in dict.fromkeys(self.angles):  # edges of one angle come one after the other
+            first, count = self.angles.index(angle), self.angles.count(angle)
+            exponents = _exponents(angle, self.highest)
+
+            def at(start: Array, frame: Array, reach: Array, each: Sequence[np.ndarray] = exponents) -> Array:
+                return self._across(frame @ (x - start), size, reach, each)
+
+            found.append(jax.vmap(at)(*(each[first : first + count] for each in arrays)).reshape(-1))
         for vertex in self.vertices:
             y = jnp.stack([self._inward(x, i, side) for i, side in enumerate(vertex)]) / size
             found.append(_octant(y) * jnp.concatenate([jnp.ones(1), y]))
         return jnp.concatenate(found)
 
-    def _edges(self) -> list[tuple[Vector, Float[np.ndarray, "3 3"], Vector, float]]:
+    def _across(
+        self, y: Float[Array, " 3"], size: Array, reach: Float[Array, " 2"], exponents: Sequence[np.ndarray]
+    ) -> Float[Array, " m"]:
+        """The functions of an edge at a point, given in its own coordinates."""
+        a, b, c = y
+        s = (2 * c - reach[0] - reach[1]) / (reach[1] - reach[0])
+        columns = [jnp.ones_like(s), s]
+        while len(columns) <= self.degree:
+            columns.append(2 * s * columns[-1] - columns[-2])
+        along, found = jnp.stack(columns)[: self.degree + 1], []
+        square = (a**2 + b**2) / size**2
+        log, turn = jnp.log(square) / 2, jnp.arctan2(b, a)
+        for j, each in enumerate(exponents):
+            power, whole = jnp.exp(each * log), jnp.asarray(_is_whole(each))
+            real, imaginary = power * jnp.cos(each * turn), power * jnp.sin(each * turn)
+            logs = log * real - turn * imaginary, log * imaginary + turn * real
+            across = jnp.concatenate([jnp.where(whole, logs[0], real), jnp.where(whole, logs[1], imaginary)])
+            found.append(jnp.outer(square**j * across, along).reshape(-1))
+        return jnp.concatenate(found)
+
+    def _edges(self) -> list[tuple[Float[np.ndarray, " 3"], Float[np.ndarray, "3 3"], Float[np.ndarray, " 2"], float]]:
         """The start, the frame, the coordinates along it, and the angle of each edge."""
         arrays = (np.asarray(each) for each in (self.starts, self.frames, self.reach))
         return list(zip(*arrays, self.angles, strict=True))
@@ -161,7 +174,7 @@ class EdgeFunctions(Unmapped):
         return np.swapaxes(found, 1, 2)
 
 
-def _exponents(angle: float, highest: float) -> list[Vector]:
+def _exponents(angle: float, highest: float) -> list[np.ndarray]:
     """The exponents of the functions across an edge of that angle, without the factor r², with r², with r⁴ and so
     on."""
     alpha = math.pi / angle
@@ -175,7 +188,12 @@ def _is_whole(exponents: Vector) -> np.ndarray:
 
 
 def _edge_jet(
-    y: Points, size: float, reach: Vector, exponents: Sequence[Vector], degree: int, which: Sequence[Index]
+    y: Points,
+    size: float,
+    reach: Float[np.ndarray, " 2"],
+    exponents: Sequence[Vector],
+    degree: int,
+    which: Sequence[Index],
 ) -> Float[np.ndarray, "a m n"]:
     """The derivatives of the functions of an edge, in its own coordinates."""
     slope = 2 / float(reach[1] - reach[0])
