@@ -76,7 +76,7 @@ def test_other_sources_have_no_curve(u):
 
 
 def test_polynomials_along_a_curved_layer_contain_its_coordinates():
-    features = pf.StretchedPolynomials(SQUARE, degree=4, direction=[3, 4], center=[0.7, 0.1, -0.05], width=0.1)
+    features = pf.StretchedPolynomials(SQUARE, degree=8, direction=[3, 4], center=[0.7, 0.1, -0.05], width=0.1)
     points = SQUARE.sample(200)
     U = np.stack([np.asarray(features(jnp.asarray(x))) for x in points])
     across, along = points @ [0.6, 0.8], points @ [0.8, -0.6]  # the latter from -0.6 to 0.8

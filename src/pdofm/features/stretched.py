@@ -28,14 +28,19 @@ from pdofm.features.spectral import Table, chosen_degree, contracted, indices_be
 RIM = 400
 """Points on each side of a rectangle, to see how far a curved layer is from it."""
 
-ALONG_WEIGHT = 2
-"""The weight of a degree along the layer in the total degree. The degree across is twice as large, because functions
-are harder to resolve across a layer."""
+ALONG_WEIGHT, ALONG_A_CURVE = 2, 4
+"""The weight of a degree along the layer in the total degree, if it is straight, and along a curve. The degree across
+is twice as large, or four times, because functions are harder to resolve across a layer; curved ones are thin."""
 
 
-def _indices(dim: int, degree: int) -> Int[np.ndarray, "m d"]:
-    """Degrees (i across, j along) with i + 2 Σj ≤ degree, in ascending order."""
-    return indices_below((1, *(ALONG_WEIGHT,) * (dim - 1)), degree)
+def _indices(dim: int, degree: int, weight: int = ALONG_WEIGHT) -> Int[np.ndarray, "m d"]:
+    """Degrees (i across, j along) with i + weight Σj ≤ degree, in ascending order."""
+    return indices_below((1, *(weight,) * (dim - 1)), degree)
+
+
+def _weight(center: Array | np.ndarray) -> int:
+    """The weight of a degree along a layer; a curved one has several coefficients."""
+    return ALONG_A_CURVE if np.size(center) > 1 else ALONG_WEIGHT
 
 
 class StretchedPolynomials(Unmapped):
@@ -44,7 +49,7 @@ class StretchedPolynomials(Unmapped):
     Args:
         domain: the domain, or features, whose box they are defined on.
         size: the largest number of polynomials; or give `degree`.
-        degree: the degree across the layer; along it, the degree is half as large.
+        degree: the degree across the layer; along it, the degree is half as large, and along a curve a quarter.
         direction: the normal n of the layer, of any length.
         center: the position c of the layer: n·x = c for the unit normal. In the plane also the Chebyshev coefficients
             of c(t) for a curved layer n·x = c(t), where t = (n₁ x₀ - n₀ x₁), scaled so that it goes from -1 to 1 over
@@ -93,7 +98,7 @@ class StretchedPolynomials(Unmapped):
                 f"center has {curve.size} coefficients, but layers can be curved in two dimensions only, and the "
                 f"domain has {self.dim}. Give one number."
             )
-        self.degree = chosen_degree(size, degree, lambda k: len(_indices(self.dim, k)))
+        self.degree = chosen_degree(size, degree, lambda k: len(_indices(self.dim, k, _weight(curve))))
         normal = normal / np.linalg.norm(normal)
         basis = np.linalg.qr(np.column_stack([normal, np.eye(self.dim)]))[0]
         basis[:, 0] = normal
@@ -118,7 +123,12 @@ class StretchedPolynomials(Unmapped):
 
     @property
     def size(self) -> int:
-        return len(_indices(self.dim, self.degree))
+        return len(self._indices)
+
+    @property
+    def _indices(self) -> Int[np.ndarray, "m d"]:
+        """The degrees of each polynomial across and along the layer."""
+        return _indices(self.dim, self.degree, _weight(self.center))
 
     @property
     def concentration(self) -> float:
@@ -134,7 +144,7 @@ class StretchedPolynomials(Unmapped):
         return 1 / len(points) + fine / fine.sum()
 
     def __call__(self, x: Point) -> FeatureValues:
-        return polynomials(self._stretched(x), _indices(self.dim, self.degree))
+        return polynomials(self._stretched(x), self._indices)
 
     def _stretched(self, x: Point) -> Point:
         """A point in the coordinates across and along the layer, scaled to [-1, 1]^d."""
@@ -150,7 +160,7 @@ class StretchedPolynomials(Unmapped):
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         straight, factors = self._straightened(points, which)
-        found = np.swapaxes(products(self._tables(points, straight), _indices(self.dim, self.degree), straight), 1, 2)
+        found = np.swapaxes(products(self._tables(points, straight), self._indices, straight), 1, 2)
         if factors.ndim == 2:
             return np.swapaxes(np.tensordot(factors, found, 1), 1, 2)
         return np.swapaxes(np.einsum("abn,bmn->amn", factors, found), 1, 2)
@@ -159,7 +169,7 @@ class StretchedPolynomials(Unmapped):
         self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
     ) -> Float[np.ndarray, "a n C"]:
         straight, factors = self._straightened(points, which)
-        found = contracted(self._tables(points, straight), _indices(self.dim, self.degree), straight, coefficients)
+        found = contracted(self._tables(points, straight), self._indices, straight, coefficients)
         return np.tensordot(factors, found, 1) if factors.ndim == 2 else np.einsum("abn,bnC->anC", factors, found)
 
     def _straightened(
@@ -184,7 +194,7 @@ class StretchedPolynomials(Unmapped):
         reached = points @ np.asarray(self.axes).T
         low, high = np.asarray(self.low), np.asarray(self.high)
         found = []
-        for axis, highest in enumerate(_indices(self.dim, self.degree).max(axis=0)):
+        for axis, highest in enumerate(self._indices.max(axis=0)):
             orders = max((index[axis] for index in which), default=0)
             if axis == 0:
                 width = float(self.width)
