@@ -71,7 +71,8 @@ def find_curve(domain: Domain, strength: Strength, points: Points, weights: Vect
     normal = directions[:, 0]
     along = np.array([normal[1], -normal[0]])
     box = np.stack(np.meshgrid(*np.stack([domain.lower, domain.upper], axis=1)), axis=-1).reshape(-1, 2) @ along
-    lines = _Lines(domain, strength, normal, along, np.linspace(*np.percentile(cloud @ along, [0, 100]), LINES))
+    reached = cloud @ along
+    lines = _Lines(domain, strength, normal, along, np.linspace(reached.min(), reached.max(), LINES))
     return lines.followed(cloud, (float(box.min()), float(box.max())), float(spread[0]) ** 0.5)
 
 
@@ -89,16 +90,14 @@ class _Lines(NamedTuple):
         t, at = cloud @ self.along, cloud @ self.normal
         curve = _smooth(t, at, np.ones(len(t)), DEGREES[1], box, STIFF * rough)
         reach = 4 * float(np.std(at - curve(t))) + 4 * rough / LINES
-        for degree in DEGREES[1:]:
-            for _ in range(2):
-                center, width, met = self._centers(curve, reach)
-                if np.count_nonzero(met) < LINES // 2:
-                    return None
-                typical = float(np.median(width[met]))
-                size = STIFF * typical
-                curve = _smooth(self.t[met], center[met], np.ones(int(met.sum())), degree, box, size)
-                off = float(np.sqrt(np.mean((center[met] - curve(self.t[met])) ** 2)))
-                reach = 8 * typical + 4 * off
+        for degree in (degree for degree in DEGREES[1:] for _ in range(2)):
+            center, width, met = self._centers(curve, reach)
+            if np.count_nonzero(met) < LINES // 2:
+                return None
+            typical = float(np.median(width[met]))
+            curve = _smooth(self.t[met], center[met], np.ones(int(met.sum())), degree, box, STIFF * typical)
+            off = float(np.sqrt(np.mean((center[met] - curve(self.t[met])) ** 2)))
+            reach = 8 * typical + 4 * off
             if off <= FOLLOWED * typical:
                 long = np.ptp(self.t[met]) >= LONG * typical
                 is_thin = typical <= THIN * float(np.max(self.domain.size))

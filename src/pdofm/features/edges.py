@@ -14,6 +14,7 @@ each sum over the three cyclic permutations (W. D. MacMillan, "The theory of the
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product as combinations
 from typing import ClassVar
 
@@ -111,22 +112,18 @@ class EdgeFunctions(Unmapped):
         arrays = [jnp.asarray(each) for each in (self.starts, self.frames, self.reach)]
         for angle in dict.fromkeys(self.angles):  # edges of one angle come one after the other
             first, count = self.angles.index(angle), self.angles.count(angle)
-            exponents = _exponents(angle, self.highest)
-
-            def at(start: Array, frame: Array, reach: Array, each: Sequence[np.ndarray] = exponents) -> Array:
-                return self._across(frame @ (x - start), size, reach, each)
-
-            found.append(jax.vmap(at)(*(each[first : first + count] for each in arrays)).reshape(-1))
+            one = jax.vmap(partial(self._across, x, size, _exponents(angle, self.highest)))
+            found.append(one(*(each[first : first + count] for each in arrays)).reshape(-1))
         for vertex in self.vertices:
             y = jnp.stack([self._inward(x, i, side) for i, side in enumerate(vertex)]) / size
             found.append(_octant(y) * jnp.concatenate([jnp.ones(1), y]))
         return jnp.concatenate(found)
 
     def _across(
-        self, y: Float[Array, " 3"], size: Array, reach: Float[Array, " 2"], exponents: Sequence[np.ndarray]
+        self, x: Point, size: Array, exponents: Sequence[np.ndarray], start: Array, frame: Array, reach: Array
     ) -> Float[Array, " m"]:
-        """The functions of an edge at a point, given in its own coordinates."""
-        a, b, c = y
+        """The functions of an edge at a point."""
+        a, b, c = frame @ (x - start)
         s = (2 * c - reach[0] - reach[1]) / (reach[1] - reach[0])
         columns = [jnp.ones_like(s), s]
         while len(columns) <= self.degree:
@@ -191,7 +188,7 @@ def _edge_jet(
     y: Points,
     size: float,
     reach: Float[np.ndarray, " 2"],
-    exponents: Sequence[Vector],
+    exponents: Sequence[np.ndarray],
     degree: int,
     which: Sequence[Index],
 ) -> Float[np.ndarray, "a m n"]:
