@@ -35,6 +35,10 @@ FOLLOWED = 0.1
 LONG = 20.0
 """A curve is so many times longer than wide, at least."""
 
+WIDER, ROUGHLY = 1.5, 10.0
+"""Points with large sources are not followed if they lie wider than this, relative to the widest thin layer, or if their
+length is not so many times larger."""
+
 FAINT = 1e-4
 """Lines with less than this fraction of the largest source do not meet the curve."""
 
@@ -89,7 +93,10 @@ class _Lines(NamedTuple):
         """The curve that is followed from the points at which the source is large."""
         t, at = cloud @ self.along, cloud @ self.normal
         curve = _smooth(t, at, np.ones(len(t)), DEGREES[1], box, STIFF * rough)
-        reach = 4 * float(np.std(at - curve(t))) + 4 * rough / LINES
+        thick = float(np.std(at - curve(t)))
+        if thick > min(WIDER * THIN * float(np.max(self.domain.size)), float(np.ptp(t)) / ROUGHLY):
+            return None
+        reach = 4 * thick + 4 * rough / LINES
         for degree in (degree for degree in DEGREES[1:] for _ in range(2)):
             center, width, met = self._centers(curve, reach)
             if np.count_nonzero(met) < LINES // 2:
