@@ -36,8 +36,8 @@ LONG = 20.0
 """A curve is so many times longer than wide, at least."""
 
 WIDER, ROUGHLY = 1.5, 10.0
-"""Points with large sources are not followed if they lie wider than this, relative to the widest thin layer, or if their
-length is not so many times larger."""
+"""Points with large sources are not followed if they lie wider than this, relative to the widest thin layer, or if
+their length is not so many times larger."""
 
 FAINT = 1e-4
 """Lines with less than this fraction of the largest source do not meet the curve."""
