@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Vector
+from pdofm.adaptive.cuts import crossings, cuts_of
 from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
 from pdofm.calculus.symbol import symbol_of
@@ -31,6 +32,9 @@ HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
 """Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
 in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
+
+WEAK = 2.0
+"""The exponent of a solution at a corner of the region where its source is: r² log r."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -177,7 +181,9 @@ class _Rounds:
         finest = sides / MOST_FIRST_BOXES[domain.dim]
         with np.errstate(divide="ignore"):
             largest = np.clip(PHASE / known.waves, finest, sides / FEWEST_BOXES)
-        self.tree = first_tree(problem, self.points, layer_cuts(problem, known, tol), largest)
+        cuts = cuts_of(problem)
+        self.points += [SingularPoint(point, WEAK) for point in crossings(cuts, domain)]
+        self.tree = first_tree(problem, self.points, [*cuts, *layer_cuts(problem, known, tol)], largest)
         first = tuple(
             int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, self.highest))
             for wave, side in zip(known.waves, largest, strict=True)
@@ -297,8 +303,7 @@ class _Rounds:
             self.degrees.update(dict.fromkeys(pieces, after))
 
     def _sides(self, node: int) -> Vector:
-        lower, upper = self.tree.box(node)
-        return upper - lower
+        return np.subtract(*self.tree.box(node)[::-1])
 
     def _graded(self, members: list[int]) -> bool:
         """Grade the boxes of a patch towards a singular point that they touch; whether there is one."""
