@@ -251,7 +251,7 @@ class Search(Shown):
 
 def _checked(candidates: Sequence[Features]) -> tuple[Features, ...]:
     """Features, each once: equal ones would confirm each other."""
-    if isinstance(candidates, Features) or not all(isinstance(each, Features) for each in candidates):
+    if not isinstance(candidates, list | tuple) or not all(isinstance(each, Features) for each in candidates):
         raise SolveError("candidates must be a list of features, as in candidates=[pf.load('poisson-2d')].")
     kept: list[Features] = []
     for each in candidates:

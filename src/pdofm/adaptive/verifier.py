@@ -19,8 +19,9 @@ from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.features.boxes import InBoxes
 from pdofm.problem.problem import Problem
+from pdofm.solving.details import missed
 from pdofm.solving.solution import Solution
-from pdofm.solving.steep import missed_flux, term_sizes
+from pdofm.solving.steep import term_sizes
 from pdofm.solving.verdict import HIDDEN
 
 DENSE_POINTS = 20_000
@@ -92,8 +93,8 @@ class Verifier:
             largest = float(np.max(np.abs(self.right)))
             noise = self._is_noise(solution, largest)
             found = 0.0 if noise else self._largest_residual(solution) / largest
-            missed = missed_flux(solution.problem, solution.features, solution.coefficients)
-            self._last = solution, found if missed is None else max(found, missed)
+            between = missed(solution.problem, solution.features, solution.coefficients)
+            self._last = solution, found if between is None else max(found, between)
         return self._last[1]
 
     def _largest_residual(self, solution: Solution) -> float:

@@ -23,8 +23,8 @@ from pdofm.families.sweep import Sweep, swept
 from pdofm.features import Features
 from pdofm.problem.parametric import Make, Parameters
 from pdofm.problem.problem import Problem
+from pdofm.solving.called import points_of
 from pdofm.solving.methods import Method
-from pdofm.solving.solution import points_of
 
 
 class Family:

@@ -22,8 +22,11 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, box_of
+
+HIGHEST_MONOMIAL = 100
+"""The highest degree of the monomials that singular functions are multiplied by."""
 
 
 class CornerFunctions(Unmapped):
@@ -79,6 +82,18 @@ class CornerFunctions(Unmapped):
             raise FeaturesError(
                 f"All exponents at the corners of {domain!r} are integers: there are no radial functions to add."
             )
+
+    def __check_init__(self) -> None:
+        check_count("degree", self.degree, least=0, most=HIGHEST_MONOMIAL)
+        if not (0 < self.highest <= LARGEST_DEGREE and all(0 < angle <= 2 * math.pi + 1e-6 for angle in self.angles)):
+            raise FeaturesError(
+                f"Exponents must be positive and at most {LARGEST_DEGREE}, and angles between 0 and 2 pi; got highest="
+                f"{self.highest}, angles {list(self.angles)[:3]}."
+            )
+
+    def check_arrays(self) -> None:
+        if self.dim != 2 or not (self.apexes.shape == self.middles.shape == (len(self.angles), 2)):
+            raise FeaturesError("The arrays of CornerFunctions do not fit together: a corner has an apex and a middle.")
 
     @property
     def size(self) -> int:

@@ -30,7 +30,7 @@ from pdofm.calculus.jets import Index, closure, highest_order, product, unit
 from pdofm.domain import Box, Domain
 from pdofm.domain.edges import straight_edges
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count, differentiated
+from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count, differentiated
 from pdofm.features.box import Corner, box_of
 from pdofm.features.corner import singular_jet
 from pdofm.features.rotated import rotated
@@ -92,6 +92,15 @@ class EdgeFunctions(Unmapped):
         self.reach = np.stack([along.min(axis=1), along.max(axis=1)], axis=1)
         self.angles = tuple(round(edge.angle, 12) for edge in edges)
         self.vertices = box_vertices(domain) if near is None else ()
+
+    def __check_init__(self) -> None:
+        check_count("degree", self.degree, least=0, most=LARGEST_DEGREE)
+        edges, vertices = set(combinations((0, 1, 2), (0, 1), (0, 1))), set(combinations((0, 1), repeat=3))
+        if self.dim != 3 or not (edges >= set(self.edges) and vertices >= set(self.vertices)):
+            raise FeaturesError("EdgeFunctions belong to edges and vertices of a box in three dimensions.")
+
+    def check_arrays(self) -> None:
+        """There is no array but the corners of the box."""
 
     @property
     def size(self) -> int:

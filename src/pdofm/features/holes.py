@@ -24,7 +24,7 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, Jet, closure, composition, highest_order, product, unit
 from pdofm.domain import Domain, round_holes
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, box_of
 
 
@@ -56,6 +56,13 @@ class HoleFunctions(Unmapped):
         self.centers = np.array([hole.center for hole in holes])
         self.radii = np.array([hole.radius for hole in holes])
         self.degree = check_count("degree", degree, least=0)
+
+    def __check_init__(self) -> None:
+        check_count("degree", self.degree, least=0, most=LARGEST_DEGREE)
+
+    def check_arrays(self) -> None:
+        if self.centers.shape != (len(self.radii), self.dim) or not np.all(np.asarray(self.radii) > 0):
+            raise FeaturesError("The arrays of HoleFunctions do not fit together: a hole has a center and a radius.")
 
     @property
     def size(self) -> int:

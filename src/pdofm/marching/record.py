@@ -6,7 +6,6 @@ the matrices in use were linearised. So a march that goes on computes the same b
 
 import hashlib
 import io
-import json
 import struct
 import zlib
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pdofm import archives
 from pdofm.calculus.symbol import random_jet, symbol_of
 from pdofm.domain import Part
 from pdofm.errors import SolveError
@@ -81,7 +81,11 @@ class Record:
         content = path.read_bytes()
         if not content.startswith(MAGIC):
             raise SolveError(f"{str(path)!r} is not a record of march. Delete it, or name another file.")
-        entries = list(_entries(content))
+        try:
+            entries = list(_entries(content))
+            numbers = [(int(header["run"]), int(header["attempt"])) for (header, _), _ in entries[1:]]
+        except (LookupError, TypeError, ValueError) as error:
+            raise _damaged(path, error) from error
         if entries and entries[0][0][0].get("fingerprint") != own:
             raise SolveError(
                 f"The record {str(path)!r} belongs to another problem or tolerance. Delete it, or name another file."
@@ -91,15 +95,12 @@ class Record:
             file.truncate(entries[-1][1] if entries else len(MAGIC))
         if not entries:
             self._append({"fingerprint": own}, {})
-        for (header, arrays), _ in entries[1:]:
-            self._entries.setdefault((header["run"], header["attempt"]), []).append((header, arrays))
+        for number, (entry, _) in zip(numbers, entries[1:], strict=True):
+            self._entries.setdefault(number, []).append(entry)
 
     def _append(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         assert self._path is not None
-        buffer = io.BytesIO()
-        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        np.savez(buffer, header=text, **arrays)  # type: ignore[arg-type]
-        content = buffer.getvalue()
+        content = archives.packed(header, arrays)
         with self._path.open("ab") as file:
             file.write(HEAD.pack(len(content), zlib.crc32(content)) + content)
 
@@ -125,6 +126,13 @@ class Record:
 
     def restore(self, number: int, attempt: int, run: Run) -> None:
         """Bring a run that is at its start to where the record ends."""
+        try:
+            self._restore(number, attempt, run)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            assert self._path is not None
+            raise _damaged(self._path, error) from error
+
+    def _restore(self, number: int, attempt: int, run: Run) -> None:
         space: Space = run.space
         for header, arrays in self._entries.get((number, attempt), ()):
             space = _like(space, header["space"])
@@ -140,6 +148,10 @@ class Record:
                 run.matrices = Matrices(space, at, header["linearised"])
 
 
+def _damaged(path: Path, error: Exception) -> SolveError:
+    return SolveError(f"The record {str(path)!r} is damaged ({error!r}). Delete it, or name another file.")
+
+
 def _like(space: Space, description: list) -> Space:
     return space if description == space.description else space.described(description)
 
@@ -152,8 +164,5 @@ def _entries(content: bytes) -> Iterator[tuple[Entry, int]]:
         body = content[at + HEAD.size : at + HEAD.size + length]
         if len(body) < length or zlib.crc32(body) != checksum:
             return
-        with np.load(io.BytesIO(body), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files if name != "header"}
-            header = json.loads(file["header"].tobytes())
         at += HEAD.size + length
-        yield (header, arrays), at
+        yield archives.unpacked(io.BytesIO(body)), at

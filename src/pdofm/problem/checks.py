@@ -1,6 +1,6 @@
 """Checks of a statement that need no evaluation of the user's functions: names, conditions, and where they hold."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from pdofm.calculus.parameters import Parameters
 from pdofm.calculus.terms import Average, Term
 from pdofm.domain import Domain, Part, Regions
 from pdofm.errors import ProblemError
-from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
+from pdofm.numerics.numbers import as_numbers
+from pdofm.problem.conditions import JUST_INSIDE, BaseCondition, Periodic
 from pdofm.problem.unknown import Data, Number
 
 RESERVED = {
@@ -95,6 +96,17 @@ def check_dtype(dtype: Any, regions: Regions | None) -> None:
         )
 
 
+def listed(conditions: Any) -> tuple[Any, ...]:
+    """The conditions of a problem, one or a list of them, as a tuple."""
+    if isinstance(conditions, Iterable) and not isinstance(conditions, str):
+        return tuple(conditions)
+    if isinstance(conditions, BaseCondition):
+        return (conditions,)
+    raise ProblemError(
+        f"conditions must be a list of objects such as Dirichlet(0.0) or Neumann(0.0); got {conditions!r:.80}."
+    )
+
+
 def check_condition(condition: Any, unknowns: Collection[str]) -> None:
     """Raise unless the object is a condition on unknowns of the problem, with a usable weight and place."""
     if not isinstance(condition, BaseCondition):
@@ -105,9 +117,12 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
     if unknown is not None and unknown not in unknowns:
         known = f"expected one of {list(unknowns)}" if unknowns else "this problem has one scalar. Leave unknown= out"
         raise ProblemError(f"Condition {condition.name!r} names the unknown {unknown!r}; {known}.")
-    if not (np.isfinite(condition.weight) and condition.weight > 0):
+    weight = condition.weight
+    if not (isinstance(weight, int | float | np.number) and np.isfinite(weight) and weight > 0):
+        raise ProblemError(f"Condition {condition.name!r} has the weight {weight}; expected a positive number.")
+    if isinstance(condition, Periodic) and not isinstance(condition.axis, int | np.integer):
         raise ProblemError(
-            f"Condition {condition.name!r} has the weight {condition.weight}; expected a positive number."
+            f"Condition {condition.name!r}: axis must be the number of a coordinate, from 0; got {condition.axis!r}."
         )
     if condition.on is not None and not isinstance(condition.on, Part | list | np.ndarray | Array):
         raise ProblemError(
@@ -138,7 +153,7 @@ def check_place(term: Term, domain: Domain) -> None:
 
 def given_points(term: Term, domain: Domain) -> np.ndarray:
     """The points (n, d) of a condition that is stated at points instead of on a part."""
-    points = np.asarray(term.on, dtype=np.float64)
+    points = as_numbers(term.on, f"The points of condition {term.name!r}", ProblemError)
     if points.ndim != 2 or points.shape[1] != domain.dim or len(points) == 0:
         raise ProblemError(
             f"Condition {term.name!r}: on= must be a part of the domain or points of shape (n, {domain.dim}); got an "

@@ -148,7 +148,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             raise ValueError(f"coefficients of shape {coefficients.shape} do not fit the features")
         if coefficients.dtype != np.float64:
             raise ValueError(f"coefficients of type {coefficients.dtype}")
-        features_io.check_shapes(features)
+        features_io.check(features)
         ordered = np.asfortranarray(coefficients) if about["column_major"] else coefficients
         return (Inferred if inferred else Solution)(
             problem,

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm.discrete.evaluate import evaluate, evaluate_all
-from pdofm.solving.solution import Solution, points_of
+from pdofm.solving.called import points_of
+from pdofm.solving.solution import Solution
 from pdofm.solving.statistics import LEVEL
 
 
