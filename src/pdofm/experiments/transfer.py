@@ -112,7 +112,8 @@ TEST_SEED, TRAINING_SEED = 0, 1
 
 
 @cache
-def _tests(distribution: str) -> Gaussians:
+def tests(distribution: str) -> Gaussians:
+    """The random solutions that errors are measured with."""
     return gaussians(distribution, COUNT, TEST_SEED)
 
 
@@ -121,19 +122,20 @@ def _at(function: Any, points: Array) -> Array:
     return jax.lax.map(function, points, batch_size=64)
 
 
-def _values(solutions: Gaussians, what: str, points: np.ndarray) -> np.ndarray:
+def values_of(solutions: Gaussians, what: str, points: np.ndarray) -> np.ndarray:
+    """The "values" or "sources" of all solutions at points, (n, count)."""
     return np.asarray(_at(jax.tree_util.Partial(getattr(Gaussians, what), solutions), jnp.asarray(points)))
 
 
 def errors(features: pf.Features, domain: str, distribution: str, seed: int, **options: Any) -> np.ndarray:
     """The relative L2 errors of 1000 solutions on a domain, which share one factorisation."""
-    problem, solutions = pf.zoo.get(DOMAINS[domain]), _tests(distribution)
+    problem, solutions = pf.zoo.get(DOMAINS[domain]), tests(distribution)
     with quiet():
         solver = pf.factor(problem, features, key=seed, **options)
-        sources = _values(solutions, "sources", solver.points["equation"])
-        many = solver.solve(sources, _values(solutions, "values", solver.points["dirichlet"]))
+        sources = values_of(solutions, "sources", solver.points["equation"])
+        many = solver.solve(sources, values_of(solutions, "values", solver.points["dirichlet"]))
     test = problem.domain.sample(TEST_POINTS, "random", key=99)
-    truth = _values(solutions, "values", test)
+    truth = values_of(solutions, "values", test)
     return np.linalg.norm(many(test) - truth, axis=0) / np.linalg.norm(truth, axis=0)
 
 
