@@ -139,6 +139,17 @@ def _thermal_block(mu: Array) -> pf.Problem:
     return pf.Problem(_REGIONS, operators, 1.0, [pf.Dirichlet(0.0), interface], name="thermal block")
 
 
+def _with_corners() -> dict[str, pf.Features]:
+    """Polynomials in each block, and functions that are singular at its corners: where blocks meet, the exponents
+    depend on the conductivities."""
+    return {
+        name: pf.Concatenate(
+            pf.Chebyshev(box, 55), pf.CornerFunctions(box, convex=True, degree=0, first=0.2, highest=1)
+        )
+        for name, box in _BOXES.items()
+    }
+
+
 def _helmholtz(mu: Array) -> pf.Problem:
     """-Δu - k² u = f with k in [1, 20]: the square (-1, 1)² has 56 eigenvalues there."""
     return pf.Problem(
@@ -196,7 +207,7 @@ EXAMPLES = {
     ),
     "thermal block": Example(
         _thermal_block,
-        lambda: {name: pf.Chebyshev(box, 66) for name, box in _BOXES.items()},
+        _with_corners,
         *(_logarithmic(0.1, 10), BLOCKS**2, 300, 1e-2),
     ),
     "Helmholtz": Example(
