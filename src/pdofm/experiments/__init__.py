@@ -30,6 +30,7 @@ _BY_NAME = (
     orthonormal.cases,
     paying.cases,
     recipes.cases,
+    transfer.starts,
     tolerance.cases,
     tolerance.local_cases,
     evolution.cases,

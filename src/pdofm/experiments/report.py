@@ -18,7 +18,7 @@ Row = dict[str, Any]
 OURS_SHOWN = ("PD-OFM", "PD-FM", "Chebyshev")
 """The methods that the summary shows with our settings."""
 
-WIDE = (AGAINST, "orthonormal", "families", "gradients", "pretrain")
+WIDE = (AGAINST, "orthonormal", "families", "gradients", "pretrain", "starts")
 """Tables of all cases of an experiment: a row for each case and method, a column for each metric."""
 
 HEAD = ("method", "settings", "metric", "published", "measured", "from", "to", "seeds", "seconds")
