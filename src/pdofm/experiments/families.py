@@ -203,19 +203,19 @@ def _uniform(lower: list[float], upper: list[float]) -> Callable[[np.ndarray], n
 
 EXAMPLES = {
     "smooth thermal block": Example(
-        _smooth_block, lambda: pf.Chebyshev(SQUARE, 496), _logarithmic(0.1, 10), BLOCKS**2, 500, 1e-3
+        _smooth_block, lambda: pf.Chebyshev(SQUARE, 496), _logarithmic(0.1, 10.0), BLOCKS**2, 500, 1e-3
     ),
     "thermal block": Example(
         _thermal_block,
         _with_corners,
-        *(_logarithmic(0.1, 10), BLOCKS**2, 300, 1e-2),
+        *(_logarithmic(0.1, 10.0), BLOCKS**2, 300, 1e-2),
     ),
     "Helmholtz": Example(
-        _helmholtz, lambda: pf.Chebyshev(pf.Box([-1, -1], [1, 1]), 528), _uniform([1], [20]), 1, 300, 1e-6
+        _helmholtz, lambda: pf.Chebyshev(pf.Box([-1, -1], [1, 1]), 528), _uniform([1.0], [20.0]), 1, 300, 1e-6
     ),
     "advection-diffusion": Example(
-        _advection, lambda: pf.Chebyshev(SQUARE, 496), _uniform([0, 1], [2 * np.pi, 30]), 2, 450, 1e-6
+        _advection, lambda: pf.Chebyshev(SQUARE, 496), _uniform([0.0, 1.0], [2 * np.pi, 30.0]), 2, 450, 1e-6
     ),
-    "Kovasznay": Example(_kovasznay, lambda: pf.Chebyshev(_FLOW, 190), _uniform([20], [100]), 1, 40, 1e-6),
+    "Kovasznay": Example(_kovasznay, lambda: pf.Chebyshev(_FLOW, 190), _uniform([20.0], [100.0]), 1, 40, 1e-6),
 }
 """The families, by name."""
