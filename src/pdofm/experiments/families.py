@@ -1,6 +1,6 @@
 """Families that are learned once: how many functions they need, what a new member costs, and how far it is off.
 
-Each family is reduced from random members and tested with 1000 others, which are also solved in full.
+Each family is reduced from random members and tested with 1000 others, of which 200 are also solved in full.
 """
 
 import time
@@ -19,8 +19,8 @@ from pdofm.experiments.methods import quiet
 
 SQUARE = pf.Box([0, 0], [1, 1])
 
-TESTS, POINTS = 1000, 500
-"""Number of new members, and of points at which they are compared."""
+TESTS, SOLVED, POINTS = 1000, 200, 500
+"""Number of new members, of those that are also solved in full, and of points at which these are compared."""
 
 BLOCKS = 3
 """Blocks along each side of the thermal block."""
@@ -68,8 +68,8 @@ def _run(name: str, seed: int) -> Measured:
         answers = [small(mu) for mu in new]
         online = (time.perf_counter() - start) / TESTS
         points = family(new[0]).problem.domain.sample(POINTS)
-        errors, full = np.zeros(TESTS), np.zeros(TESTS)
-        for i, mu in enumerate(new):
+        errors, full = np.zeros(SOLVED), np.zeros(SOLVED)
+        for i, mu in enumerate(new[:SOLVED]):
             start = time.perf_counter()
             truth = family(mu)
             full[i] = time.perf_counter() - start
@@ -86,9 +86,11 @@ def _run(name: str, seed: int) -> Measured:
         "full solve over online": float(np.median(full)) / online,
         "median error": float(np.median(errors)),
         "largest error": float(errors.max()),
-        "largest error where the estimate is known": float(errors[known].max()),
+        "largest error where the estimate is known": float(errors[known[:SOLVED]].max()),
         "largest estimate where it is known": float(estimates[known].max()),
-        "smallest estimate over error, where above 1e-10": _smallest(estimates[known], errors[known]),
+        "smallest estimate over error, where above 1e-10": _smallest(
+            estimates[:SOLVED][known[:SOLVED]], errors[known[:SOLVED]]
+        ),
         "members whose estimate is not known": float(np.count_nonzero(~known)),
     }
     return Measured(metrics, {"errors": errors.tolist(), "estimates": estimates.tolist(), "known": known.tolist()})
@@ -203,18 +205,18 @@ def _uniform(lower: list[float], upper: list[float]) -> Callable[[np.ndarray], n
 
 EXAMPLES = {
     "smooth thermal block": Example(
-        _smooth_block, lambda: pf.Chebyshev(SQUARE, 496), _logarithmic(0.1, 10.0), BLOCKS**2, 500, 1e-3
+        _smooth_block, lambda: pf.Chebyshev(SQUARE, 496), _logarithmic(0.1, 10.0), BLOCKS**2, 250, 1e-3
     ),
     "thermal block": Example(
         _thermal_block,
         _with_corners,
-        *(_logarithmic(0.1, 10.0), BLOCKS**2, 300, 1e-2),
+        *(_logarithmic(0.1, 10.0), BLOCKS**2, 150, 1e-2),
     ),
     "Helmholtz": Example(
-        _helmholtz, lambda: pf.Chebyshev(pf.Box([-1, -1], [1, 1]), 528), _uniform([1.0], [20.0]), 1, 300, 1e-6
+        _helmholtz, lambda: pf.Chebyshev(pf.Box([-1, -1], [1, 1]), 528), _uniform([1.0], [20.0]), 1, 150, 1e-6
     ),
     "advection-diffusion": Example(
-        _advection, lambda: pf.Chebyshev(SQUARE, 496), _uniform([0.0, 1.0], [2 * np.pi, 30.0]), 2, 450, 1e-6
+        _advection, lambda: pf.Chebyshev(SQUARE, 496), _uniform([0.0, 1.0], [2 * np.pi, 30.0]), 2, 400, 1e-6
     ),
     "Kovasznay": Example(_kovasznay, lambda: pf.Chebyshev(_FLOW, 190), _uniform([20.0], [100.0]), 1, 40, 1e-6),
 }
