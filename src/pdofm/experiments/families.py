@@ -101,7 +101,7 @@ def _smallest(estimates: np.ndarray, errors: np.ndarray) -> float:
     return float(np.min(estimates[counted] / errors[counted])) if counted.any() else float("inf")
 
 
-def _smooth_block(mu: Array) -> pf.Problem:
+def _smooth_block(mu: Any) -> pf.Problem:
     """-∇·(k ∇u) = 1 with nine conductivities in [0.1, 10], which change smoothly from block to block."""
 
     def shares(t: Array) -> Array:
@@ -126,7 +126,7 @@ _BOXES = {
 _REGIONS = pf.Regions(**_BOXES)
 
 
-def _thermal_block(mu: Array) -> pf.Problem:
+def _thermal_block(mu: Any) -> pf.Problem:
     """-∇·(k ∇u) = 1 with a conductivity in [0.1, 10] in each of nine blocks."""
 
     def conduction(k: Array) -> Callable[..., Array]:
@@ -152,7 +152,7 @@ def _with_corners() -> dict[str, pf.Features]:
     }
 
 
-def _helmholtz(mu: Array) -> pf.Problem:
+def _helmholtz(mu: Any) -> pf.Problem:
     """-Δu - k² u = f with k in [1, 20]: the square (-1, 1)² has 56 eigenvalues there."""
     return pf.Problem(
         pf.Box([-1, -1], [1, 1]),
@@ -163,7 +163,7 @@ def _helmholtz(mu: Array) -> pf.Problem:
     )
 
 
-def _advection(mu: Array) -> pf.Problem:
+def _advection(mu: Any) -> pf.Problem:
     """-Δu + P (cos θ, sin θ)·∇u = 1 with θ in [0, 2π] and a Péclet number P in [1, 30]."""
     return pf.Problem(
         SQUARE,
@@ -179,7 +179,7 @@ def _advection(mu: Array) -> pf.Problem:
 _FLOW = pf.Box([-0.5, -0.5], [1.0, 0.5])
 
 
-def _kovasznay(mu: Array) -> pf.Problem:
+def _kovasznay(mu: Any) -> pf.Problem:
     """Kovasznay's flow with a Reynolds number in [20, 100]."""
     decay = mu[0] / 2 - jnp.sqrt(mu[0] ** 2 / 4 + 4 * jnp.pi**2)
 

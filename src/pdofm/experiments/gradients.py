@@ -86,7 +86,7 @@ def _run(name: str, seed: int) -> Measured:
     return Measured(metrics, {})
 
 
-def _conductivity(mu: Array) -> pf.Problem:
+def _conductivity(mu: Any) -> pf.Problem:
     """-a Δu = 2π² b sin πx sin πy with u = c x on the boundary."""
     return pf.Problem(
         SQUARE,
@@ -97,14 +97,14 @@ def _conductivity(mu: Array) -> pf.Problem:
     )
 
 
-def _of_conductivity(mu: Array, x: Array) -> Array:
+def _of_conductivity(mu: Any, x: Array) -> Array:
     return mu[1] / mu[0] * jnp.prod(jnp.sin(jnp.pi * x)) + mu[2] * x[0]
 
 
 _FLOW = pf.Box([-0.3, -0.3], [0.3, 0.3])
 
 
-def _of_flow(mu: Array, x: Array) -> Array:
+def _of_flow(mu: Any, x: Array) -> Array:
     """Kovasznay's flow with viscosity mu[0]: velocity and pressure, which vanishes at the origin."""
     reynolds = 1 / mu[0]
     decay = reynolds / 2 - jnp.sqrt(reynolds**2 / 4 + 4 * jnp.pi**2)
@@ -112,7 +112,7 @@ def _of_flow(mu: Array, x: Array) -> Array:
     return jnp.stack([1 - e * jnp.cos(y), decay / (2 * jnp.pi) * e * jnp.sin(y), (1 - e**2) / 2])
 
 
-def _viscosity(mu: Array) -> pf.Problem:
+def _viscosity(mu: Any) -> pf.Problem:
     """The Navier-Stokes equations with the velocity of Kovasznay's flow on the boundary."""
 
     def operator(u: Any, x: Array) -> tuple[Array, Array]:
@@ -126,11 +126,11 @@ def _viscosity(mu: Array) -> pf.Problem:
     return pf.Problem(_FLOW, operator, 0.0, conditions, unknowns={"v": 2, "p": 1}, name="viscosity")
 
 
-def _bump(mu: Array, x: Array) -> Array:
+def _bump(mu: Any, x: Array) -> Array:
     return jnp.exp(-5 * jnp.sum((x - mu) ** 2))
 
 
-def _position(mu: Array) -> pf.Problem:
+def _position(mu: Any) -> pf.Problem:
     """-Δu = f with u = exp(-5|x - mu|²): a source at mu."""
     return pf.Problem(
         SQUARE,
@@ -141,7 +141,7 @@ def _position(mu: Array) -> pf.Problem:
     )
 
 
-def _of_boundary_data(mu: Array, x: Array) -> Array:
+def _of_boundary_data(mu: Any, x: Array) -> Array:
     """Σ mu_j Re exp(3 z_j), where z_j is the point as a complex number, turned by an angle: a harmonic function."""
     angles = 2 * jnp.pi * jnp.arange(COEFFICIENTS) / COEFFICIENTS
     along = jnp.cos(angles) * x[0] + jnp.sin(angles) * x[1]
@@ -149,20 +149,20 @@ def _of_boundary_data(mu: Array, x: Array) -> Array:
     return mu @ (jnp.exp(RATE * along) * jnp.cos(RATE * across))
 
 
-def _boundary_data(mu: Array) -> pf.Problem:
+def _boundary_data(mu: Any) -> pf.Problem:
     """Laplace's equation on the unit disk, with boundary values that depend on 200 coefficients."""
     values = pf.Dirichlet(lambda x: _of_boundary_data(mu, x))
     return pf.Problem(DISK, lambda u, x: -pf.laplacian(u)(x), 0.0, [values], name="boundary data")
 
 
-def _half_axes(mu: Array) -> pf.Problem:
+def _half_axes(mu: Any) -> pf.Problem:
     """-Δu = 1 on an ellipse with the half-axes mu."""
     return pf.Problem(
         pf.Ellipse([0, 0], mu[0], mu[1]), lambda u, x: -pf.laplacian(u)(x), 1.0, [pf.Dirichlet(0.0)], name="ellipse"
     )
 
 
-def _of_half_axes(mu: Array, x: Array) -> Array:
+def _of_half_axes(mu: Any, x: Array) -> Array:
     return (1 - jnp.sum((x / mu) ** 2)) / jnp.sum(2 / mu**2)
 
 
