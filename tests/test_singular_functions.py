@@ -219,3 +219,18 @@ def test_polygons_with_a_constant_source_are_solved_in_spite_of_their_corners(an
 def test_where_nothing_is_singular_polynomials_are_not_held_up():
     u = pf.solve(pf.zoo.get("poisson-square"), tol=1e-10)
     assert {attempt.space for attempt in u.attempts} == {"polynomials"}
+
+
+def test_corner_functions_take_exponents_that_do_not_follow_from_the_angle():
+    square = pf.Box([0, 0], [1, 1])
+    features = pf.CornerFunctions(square, convex=True, degree=0, first=0.4, highest=0.8)
+    assert features.size == 4 * 2 * 2
+    points = square.sample(200)
+    # At the corner in the origin, whose bisector is the diagonal: r^0.8 cos 0.8(θ - π/4), a harmonic function.
+    r, angle = np.hypot(*points.T), np.arctan2(points[:, 1], points[:, 0]) - np.pi / 4
+    values, *second = features.jets(points, [(0, 0), (2, 0), (0, 2)])
+    target = r**0.8 * np.cos(0.8 * angle)
+    assert np.linalg.norm(values @ np.linalg.lstsq(values, target)[0] - target) < 1e-12 * np.linalg.norm(target)
+    assert np.abs(sum(second)).max() < 1e-9 * np.abs(second).max()
+    with pytest.raises(FeaturesError, match="an exponent between 0 and"):
+        pf.CornerFunctions(square, convex=True, first=5.0, highest=1.0)

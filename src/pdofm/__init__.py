@@ -39,6 +39,7 @@ from pdofm.domain import (  # noqa: E402
     read_svg,
 )
 from pdofm.families.family import Family  # noqa: E402
+from pdofm.families.learning import learn  # noqa: E402
 from pdofm.features import (  # noqa: E402
     BoxFeatures,
     BoxPolynomials,
@@ -167,6 +168,7 @@ __all__ = [
     "grad",
     "hessian",
     "laplacian",
+    "learn",
     "load",
     "losses",
     "march",
