@@ -25,6 +25,7 @@ from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Features, Fourier, SparsePolynomials
 from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
+from pdofm.solving.verdict import Status
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
@@ -81,6 +82,8 @@ def _march(search: Search, why: str) -> None:
         ledger.note("slabs", f"{why}; failed: {error}", 0, start)
     else:
         search.enter(found, why, start)
+        if found.verdict.status is Status.DIVERGED:  # no other space continues it
+            search.ceased = found
 
 
 def _grow_fourier(search: Search, why: str) -> None:

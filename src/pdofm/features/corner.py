@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
@@ -110,6 +110,22 @@ class CornerFunctions(Unmapped):
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
+
+    @property
+    def owners(self) -> Int[np.ndarray, " m"]:
+        """The number of the corner that each function belongs to."""
+        each = [(np.flatnonzero(here), len(self._orders(angle))) for here, angle in self._groups()]
+        return np.concatenate([np.repeat(numbers, count) for numbers, count in each])
+
+    @property
+    def orders(self) -> Float[np.ndarray, " m"]:
+        """The power of the distance to the corner with which each function grows there, up to logarithms."""
+        return np.concatenate([np.tile(self._orders(angle), np.sum(here)) for here, angle in self._groups()])
+
+    def _orders(self, angle: float) -> Float[np.ndarray, " k"]:
+        """The same for the functions at one corner."""
+        exponents = np.tile(self._exponents(angle), 2)
+        return np.add.outer([p + q for p, q in self._powers()], exponents).reshape(-1)
 
     def __call__(self, x: Point) -> FeatureValues:
         size = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))

@@ -38,6 +38,29 @@ Reader = Callable[[dict[str, str], dict[str, np.ndarray], str], Any]
 _readers: dict[str, Reader] = {}
 
 
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A subclass of `Solution` that knows more than every solution does.
+
+    Attributes:
+        of: the subclass.
+        written: what it knows besides, as numbers, texts, and lists and dictionaries of them.
+        read: the solution with what `written` gave.
+    """
+
+    of: type[Solution]
+    written: Callable[[Any], dict[str, Any]]
+    read: Callable[[Solution, dict[str, Any]], Solution]
+
+
+_kinds: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> None:
+    """Let `save` and `load` keep what solutions of a subclass know."""
+    _kinds[kind.of.__name__] = kind
+
+
 @runtime_checkable
 class HasContent(Protocol):
     """What describes itself as the content of a file."""
@@ -120,6 +143,9 @@ def content(solution: Solution) -> bytes:
         "space": solution.space,
         "attempts": [dataclasses.asdict(attempt) for attempt in solution.attempts],
     }
+    name = type(solution).__name__
+    if name in _kinds:
+        about |= {"kind": name, "more": _kinds[name].written(solution)}
     header = {"features": json.dumps(tree), "solution": json.dumps(about)}
     return features_io.serialised(FORMAT, header, arrays)
 
@@ -150,7 +176,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             raise ValueError(f"coefficients of type {coefficients.dtype}")
         features_io.check(features)
         ordered = np.asfortranarray(coefficients) if about["column_major"] else coefficients
-        return (Inferred if inferred else Solution)(
+        found = (Inferred if inferred else Solution)(
             problem,
             features,
             ordered,
@@ -161,6 +187,8 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             tuple(Attempt(**attempt) for attempt in about["attempts"]),
             **inferred,
         )
+        kind = _kinds.get(about.get("kind"))
+        return found if kind is None else kind.read(found, about["more"])
     except features_io.MALFORMED as error:
         raise FeaturesError(f"{what} does not describe a solution of this package: {error!r}.") from error
 
