@@ -69,7 +69,7 @@ from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Per
 from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
-from pdofm.problem.unknown import Data, Number  # noqa: E402
+from pdofm.problem.unknown import Data, Field, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.questions.table import Table  # noqa: E402
@@ -111,6 +111,7 @@ __all__ = [
     "Extrusion",
     "Family",
     "Features",
+    "Field",
     "Fourier",
     "Functions",
     "HardDirichlet",
