@@ -119,9 +119,7 @@ def test_numbers_and_fields_are_found_together():
     """-(k u')' + s u = 1: the flux at both ends and u determine k and s."""
     s, k = 4.0, conductivity
     truth = pf.solve(
-        pf.Problem(
-            LINE, operator=lambda u, x: flow(k)(u, x) + s * u(x), source=1.0, conditions=[pf.Dirichlet(0.0)]
-        ),
+        pf.Problem(LINE, operator=lambda u, x: flow(k)(u, x) + s * u(x), source=1.0, conditions=[pf.Dirichlet(0.0)]),
         30,
     )
     sigma = 1e-5 * np.max(truth(PLACES))

@@ -12,6 +12,7 @@ from pdofm import cluster, errors, metrics, zoo  # noqa: E402
 from pdofm.adaptive.entry import solve  # noqa: E402
 from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
+from pdofm.calculus.layers import PML  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
 from pdofm.domain import (  # noqa: E402
@@ -85,6 +86,7 @@ from pdofm.training.tuning import tune_scale  # noqa: E402
 from pdofm.version import __version__  # noqa: E402
 
 __all__ = [
+    "PML",
     "QR",
     "SVD",
     "Annulus",

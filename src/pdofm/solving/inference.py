@@ -19,7 +19,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import least_squares
 
-from pdofm._types import Vector
 from pdofm.calculus.parameters import FIELD_ORDER
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.discretisation import Discretisation
@@ -214,7 +213,7 @@ def _losses(forward: Forward) -> Float[np.ndarray, " r"]:
 class _Descent:
     """The search for the parameters with the smallest misfit, in their coordinates."""
 
-    def __init__(self, forward: Forward, numbers: Numbers, start: Vector):
+    def __init__(self, forward: Forward, numbers: Numbers, start: np.ndarray):
         self.forward, self.numbers = forward, numbers
         self.first = forward.at(start)
         self.thresholds = _losses(forward)
@@ -259,16 +258,16 @@ class _Descent:
                 return 1.0 - after / before
         return 0.0
 
-    def _loss(self, q: Vector, prior: Float[np.ndarray, "s p"]) -> float:
+    def _loss(self, q: np.ndarray, prior: Float[np.ndarray, "s p"]) -> float:
         """What is minimised; not a number where there is no solution."""
         squares = self._with_prior(q, prior) ** 2
         return float(np.sum(robust_loss(squares, self._limits(prior))[0]))
 
-    def _limits(self, prior: Float[np.ndarray, "s p"]) -> Vector:
+    def _limits(self, prior: Float[np.ndarray, "s p"]) -> np.ndarray:
         """The thresholds of the losses, with squares for the prior."""
         return np.concatenate([self.thresholds, np.full(len(prior), np.inf)])
 
-    def _with_prior(self, q: Vector, prior: Float[np.ndarray, "s p"]) -> Vector:
+    def _with_prior(self, q: np.ndarray, prior: Float[np.ndarray, "s p"]) -> np.ndarray:
         return np.concatenate([self._residual(q), prior @ q])
 
     def _residual(self, q: np.ndarray) -> np.ndarray:
@@ -294,7 +293,7 @@ class _Descent:
         return jacobian * weights[:, None], (jacobian @ self.q - residual) * weights
 
 
-def search(forward: Forward, numbers: Numbers, prior: Prior, start: Vector) -> tuple[Vector, Vector]:
+def search(forward: Forward, numbers: Numbers, prior: Prior, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The parameters with the smallest misfit, and the weights of the prior of fields."""
     descent = _Descent(forward, numbers, start)
     weights = prior.stiff(descent.linearised()[0]) if prior.roots else np.zeros(0)
