@@ -98,7 +98,10 @@ class PML:
         added = self.depth * depth**SMOOTHNESS / r
         slope = self.depth * SMOOTHNESS / self.width * depth ** (SMOOTHNESS - 1)
         a, whole = _complex(added), _complex(slope)  # dr̃/dr is a + a' r
-        return (jnp.eye(len(y), dtype=a.dtype) - (whole - a) / whole / (r**2).astype(a.dtype) * jnp.outer(y, y).astype(a.dtype)) / a
+        return (
+            jnp.eye(len(y), dtype=a.dtype)
+            - (whole - a) / whole / (r**2).astype(a.dtype) * jnp.outer(y, y).astype(a.dtype)
+        ) / a
 
 
 def _complex(imaginary: Array) -> Array:
