@@ -2,8 +2,8 @@
 
     -div(k grad u) = 1 in (0, 1)², u = 0 on the boundary
 
-with k = 1 + ½ exp(-20 |x - (0.4, 0.6)|²). The potential u is measured at 400 points with a noise of 0.1 % of its maximum.
-The logarithm of k is found as smooth as the data allow, and the data choose how smooth that is. Some seconds.
+with k = 1 + ½ exp(-20 |x - (0.4, 0.6)|²). The potential u is measured at 400 points with a noise of 0.1 % of its
+maximum. The logarithm of k is found as smooth as the data allow, and the data choose how smooth that is.
 """
 
 from pathlib import Path

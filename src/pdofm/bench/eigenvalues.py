@@ -137,9 +137,10 @@ def _theirs(case: Membrane, order: int) -> np.ndarray:
     free = np.flatnonzero(np.array([bool(each) for each in space.FreeDofs()]))
     matrices = []
     for form in forms:
-        values, columns, starts = ng.BilinearForm(form).Assemble().mat.CSR()
+        assembled = ng.BilinearForm(form).Assemble()  # it owns the arrays
+        values, columns, starts = (np.array(each) for each in assembled.mat.CSR())
         shape = (space.ndof, space.ndof)
-        whole = csc_matrix((np.array(values), np.array(columns), np.array(starts)), shape=shape)  # it is symmetric
+        whole = csc_matrix((values, columns, starts), shape=shape)  # it is symmetric
         matrices.append(whole[free][:, free])
     found = eigsh(matrices[0], len(case.exact), matrices[1], sigma=0.0, return_eigenvectors=False, tol=1e-15)
     return np.sort(found)

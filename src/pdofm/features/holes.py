@@ -6,8 +6,8 @@ transforms of harmonic polynomials H of degree k,
 
     (a / r) H(y),      y = a (x - c) / r².
 
-Outside the hole |y| < 1, so that the degree k behaves like the degree of a polynomial. Multipoles times r² account for
-sources and for operators with terms of lower order.
+Outside the hole |y| < 1, so that the degree k behaves like the degree of a polynomial. Multipoles times powers of r²
+account for sources and for operators with terms of lower order: Bessel functions Y_k(r) are series of them.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,9 @@ class HoleFunctions(Unmapped):
 
     Args:
         domain: a domain in two or three dimensions with round holes, which are found from its boundary.
-        degree: the highest degree of the multipoles; those that are multiplied by r² have half of it.
+        degree: the highest degree of the multipoles; those that are multiplied by r² have half of it, those by r⁴ a
+            third, and so on.
+        powers: the highest power of r².
     """
 
     tied_to: ClassVar[str] = "the holes of its domain. Make them anew: HoleFunctions(domain)"
@@ -44,8 +46,9 @@ class HoleFunctions(Unmapped):
     lower: Corner
     upper: Corner
     degree: int = eqx.field(static=True)
+    powers: int = eqx.field(static=True, default=1)
 
-    def __init__(self, domain: Domain, degree: int = 10):
+    def __init__(self, domain: Domain, degree: int = 10, powers: int = 1):
         holes = round_holes(domain) if domain.dim in (2, 3) else []
         if not holes:
             raise FeaturesError(
@@ -56,6 +59,7 @@ class HoleFunctions(Unmapped):
         self.centers = np.array([hole.center for hole in holes])
         self.radii = np.array([hole.radius for hole in holes])
         self.degree = check_count("degree", degree, least=0)
+        self.powers = check_count("powers", powers, least=0)
 
     @property
     def size(self) -> int:
@@ -72,9 +76,13 @@ class HoleFunctions(Unmapped):
 
     def _hole_degrees(self) -> Float[np.ndarray, " k"]:
         """The degrees of the functions of a hole: of the multipoles, then of those that are multiplied by r², which are
-        counted twice, so that coarser spaces have both kinds in the same proportion."""
+        counted twice, so that coarser spaces have both kinds in the same proportion, by r⁴, and so on."""
         degrees = self._degrees().astype(float)
-        return np.concatenate([degrees, 2 * degrees[2 * degrees <= self.degree]])
+        return np.concatenate([(j + 1) * degrees[: self._multiplied(j)] for j in range(self.powers + 1)])
+
+    def _multiplied(self, power: int) -> int:
+        """How many multipoles are multiplied by that power of r²."""
+        return int(np.count_nonzero((power + 1) * self._degrees() <= self.degree))
 
     def _order(self) -> Int[np.ndarray, " m"]:
         """Functions of low degree first; they are made hole by hole."""
@@ -82,7 +90,6 @@ class HoleFunctions(Unmapped):
 
     def __call__(self, x: Point) -> FeatureValues:
         scale = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
-        few = int(np.count_nonzero(2 * self._degrees() <= self.degree))
 
         def at(center: Array, radius: Array) -> Array:
             offset = x - center
@@ -93,7 +100,8 @@ class HoleFunctions(Unmapped):
                 y = radius * offset / square
                 jets = solid_harmonics([{(): each} for each in y], self.degree, [()])
                 found = radius / jnp.sqrt(square) * jnp.stack([each[()] for each in jets])
-            return jnp.concatenate([found, square / scale**2 * found[:few]])
+            factor = square / scale**2
+            return jnp.concatenate([factor**j * found[: self._multiplied(j)] for j in range(self.powers + 1)])
 
         return jax.vmap(at)(jnp.asarray(self.centers), jnp.asarray(self.radii)).reshape(-1)[self._order()]
 
@@ -128,10 +136,12 @@ class HoleFunctions(Unmapped):
             square[tuple(2 * k for k in unit(dim, axis))] = np.full(len(offset), 2.0)
         multipoles = (_plane_jet if dim == 2 else _space_jet)(offset, square, radius, self.degree, below)
         scale = float(np.max(np.asarray(self.upper) - np.asarray(self.lower)))
-        few = int(np.count_nonzero(2 * self._degrees() <= self.degree))
         factor = {index: each[None] / scale**2 for index, each in square.items()}
-        raised = product(factor, {index: each[:few] for index, each in multipoles.items()}, which)
-        return {index: np.concatenate([multipoles[index], raised[index]]) for index in which}
+        raised = [multipoles]
+        for j in range(1, self.powers + 1):
+            count = self._multiplied(j)
+            raised.append(product(factor, {index: each[:count] for index, each in raised[-1].items()}, below))
+        return {index: np.concatenate([each[index] for each in raised]) for index in which}
 
 
 def _plane_jet(
