@@ -32,7 +32,7 @@ RADIAL_SPACES = ((200, 6.0, 6), (350, 10.0, 8), (550, 14.0, 10), (800, 18.0, 12)
 """Polynomials, the highest exponent of radial corner functions, and the highest power of r that these are multiplied
 by, in one space after the other."""
 
-HOLE_SPACES = ((120, 6, 3), (250, 9, 5), (400, 12, 7), (650, 16, 9), (1000, 20, 11))
+HOLE_SPACES = ((100, 6, 3), (160, 9, 5), (250, 12, 7), (400, 16, 9), (600, 20, 11))
 """Polynomials, the degree of the functions of holes, and the highest power of r² that these are multiplied by, in one
 space after the other."""
 
