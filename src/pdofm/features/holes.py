@@ -7,9 +7,9 @@ transforms of harmonic polynomials H of degree k,
     (a / r) H(y),      y = a (x - c) / r².
 
 Outside the hole |y| < 1, so that the degree k behaves like the degree of a polynomial. Multipoles times powers of r²
-account for sources and for operators with terms of lower order. In the plane the solutions of Δu = c u around a hole are
-Bessel functions Y_k(r) times cos kθ and sin kθ. Their series have such terms and logarithms times r^(k + 2j), so with
-more than one power these are functions, too.
+account for sources and for operators with terms of lower order. In the plane the solutions of Δu = c u around a hole
+are Bessel functions Y_k(r) times cos kθ and sin kθ. Their series have such terms and logarithms times r^(k + 2j), so
+with more than one power these are functions, too.
 """
 
 from collections.abc import Sequence
