@@ -17,7 +17,7 @@ RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
     *("slabs", "animate", "plot_surface", "show", "spectral_radius", "free", "plot_undetermined"),
-    *("integral", "flux", "numbers", "intervals", "covariance", "influence", "band", "noise"),
+    *("integral", "flux", "numbers", "fields", "intervals", "covariance", "influence", "band", "noise"),
 }
 
 CLOSED = 1e-9
