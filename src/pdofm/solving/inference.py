@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -175,11 +176,12 @@ def _check_local(forward: Forward) -> None:
 def _sizes(problem: Problem) -> dict[str, float]:
     """What the uncertainty of the correction of each field is compared with: 1 for a logarithm, else the mean size of
     the field."""
-    points = problem.domain.sample(SIZED)
-    found = {}
+    points, found = jnp.asarray(problem.domain.sample(SIZED)), {}
     for name, each in problem.parameters.fields:
-        values = np.array([each(*problem.layout.arguments(jnp.asarray(z))) for z in points])
-        found[name] = 1.0 if each.positive else float(np.sqrt(np.mean(values**2))) or 1.0
+        found[name] = 1.0
+        if not each.positive:
+            values = jax.vmap(lambda z, each=each: each(*problem.layout.arguments(z)))(points)
+            found[name] = float(jnp.sqrt(jnp.mean(values**2))) or 1.0
     return found
 
 
