@@ -51,11 +51,12 @@ def test_round_holes_are_found_by_their_normals(domain, expected):
     "features",
     [
         pf.HoleFunctions(TWO_HOLES, 5),
+        pf.HoleFunctions(TWO_HOLES, 6, powers=3),
         pf.HoleFunctions(HOLED_BRICK, 4),
         pf.EdgeFunctions(HOLED_BRICK, 2),
         pf.EdgeFunctions(FICHERA, 1, near=pf.Box([-1, -1, 0], [0, 0, 1])),
     ],
-    ids=["holes in the plane", "a hole in space", "edges", "edges near a re-entrant one"],
+    ids=["holes in the plane", "with more powers of r²", "a hole in space", "edges", "edges near a re-entrant one"],
 )
 def test_derivatives_agree_with_automatic_differentiation(features, seed):
     domain = TWO_HOLES if features.dim == 2 else HOLED_BRICK
@@ -151,7 +152,7 @@ def test_domains_without_edges_or_holes_are_refused():
 
 
 def test_they_are_saved_and_refuse_to_move(tmp_path):
-    for features in (pf.HoleFunctions(TWO_HOLES, 3), pf.EdgeFunctions(CUBE, 1)):
+    for features in (pf.HoleFunctions(TWO_HOLES, 3, powers=2), pf.EdgeFunctions(CUBE, 1)):
         pf.save(tmp_path / "f", features)
         points = np.full((1, features.dim), 0.7)
         assert np.array_equal(

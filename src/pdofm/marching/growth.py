@@ -25,7 +25,6 @@ def spectral_radius(run: Run) -> float:
     """The spectral radius of the linearised map from the start to the end of the last slab: the factor by which small
     changes grow from slab to slab in the long run. Above 1, errors grow from slab to slab, as the solution
     itself may do. NaN if it is not found."""
-    from scipy.sparse.linalg import ArpackError, LinearOperator, eigs  # slow to import
 
     space, scheme, start = run.space, run.scheme, run.states
     begin, end = run.ends_of(run.pieces[-1])
