@@ -199,7 +199,7 @@ class _Rounds:
         cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
-        self.largest.append(float(np.max(_errors(found))))
+        self.largest.append(float(np.max(self._errors(found))))
         self._estimate(found)
         # A linearisation may leave a function free that the problem determines; two in a row hardly do.
         self.is_free = self.last is not None and not (found.is_unique or self.last.is_unique)
@@ -243,7 +243,7 @@ class _Rounds:
         """Raise degrees and split boxes where the indicator is large."""
         factor = 1.0 if math.isnan(self.factor) else self.factor
         goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
-        indicator, tails = _errors(found), found.tails.max(axis=1)
+        indicator, tails = self._errors(found), found.tails.max(axis=1)
         marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
         guilty = marked & (tails > INNOCENT * found.indicator)
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
@@ -324,6 +324,14 @@ class _Rounds:
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
         grade(self.tree, self.degrees, node, point.point, smallest, degree)
 
+    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
+        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+        jumps = [point.point for point in self.points if point.jumps]
+        at_jumps = [
+            any(touches(self.tree, node, point) for node in nodes for point in jumps) for nodes in found.cover.members
+        ]
+        return found.indicator * found.local.importance ** np.where(at_jumps, 1.0, SMALL)
+
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""
         assert self.best is not None
@@ -338,8 +346,3 @@ class _Rounds:
         verdict = judge(evidence, remedy)
         space = f"polynomials in {len(found.indicator)} boxes"
         return Solution(self.problem, found.features, found.coefficients, estimate, verdict, stats, space, attempts)
-
-
-def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
-    """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-    return found.indicator * found.local.importance**SMALL

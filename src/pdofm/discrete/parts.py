@@ -25,26 +25,28 @@ def eliminated(
     terms: Sequence[LocalTerm],
     iterate: Iterate | None,
     probe: Coefficients | None,
+    *,
+    keep: bool = False,
 ) -> SharedQR:
     """Eliminate all patches, linearised at `iterate`, as `LocalProblem.system` does; the number of parts follows from
-    that of the patches, or from `executor.shares`."""
+    that of the patches, or from `executor.shares`. They `keep` what other right sides need."""
     patches, (_, sizes) = len(local.patches), local.some(terms, probe)
     count = min(executor.shares or max(1, min(patches // PATCHES, MOST_PARTS)), patches)
     what = f"The problem {local.problem.name!r} with its boxes"
     stated = executor.send((local.problem, local.cover.features), what)
     told = executor.send((iterate, probe), "The last iterate")
     parts = [
-        executor.submit(part_of, stated, told, Share(k, count), name="pdofm-eliminate", place=k / count)
+        executor.submit(part_of, stated, told, keep, Share(k, count), name="pdofm-eliminate", place=k / count)
         for k in range(count)
     ]
-    return SharedQR(executor, parts, sizes)
+    return SharedQR(executor, parts, sizes, keep=keep)
 
 
-def part_of(stated: tuple[Problem, InBoxes], told: tuple[Any, Any], share: Share) -> Part:
+def part_of(stated: tuple[Problem, InBoxes], told: tuple[Any, Any], keep: bool, share: Share) -> Part:
     """Eliminate the patches of a share."""
     (problem, features), (iterate, probe) = stated, told
     local = LocalProblem(problem, cover_of(problem.domain, features))
     terms = [local.linearised(*each, iterate) for each in local.places()]
     patches = share.of(len(local.patches))
     leaves, sizes = local.some(terms, probe, range(patches.start, patches.stop))
-    return Part(leaves, sizes)
+    return Part(leaves, sizes, keep=keep)
