@@ -115,9 +115,7 @@ ROWS: tuple[Row, ...] = (
         "The viscosity of Kovasznay's flow at Reynolds number 40, from its velocities at 20 points.",
         _viscosity,
         1e-8,
-        Published(
-            4.67e-2, "Raissi, Perdikaris and Karniadakis (2019): viscosity of a cylinder's wake, from 5000 points"
-        ),
+        Published(4.67e-2, "Raissi, Perdikaris and Karniadakis (2019): viscosity of a wake, 5000 points"),
         measure="relative error of the viscosity",
         quick=True,
     ),

@@ -21,9 +21,9 @@ from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.local import LocalProblem
+from pdofm.discrete.parts import eliminated
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
-from pdofm.discrete.parts import eliminated
 from pdofm.features import Features, InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.numerics.lstsq import Factorization, LeastSquares
