@@ -16,10 +16,10 @@ HOW = "sines, ETDRK4; error: with three quarters of the waves and steps of twice
 
 def solved(waves: tuple[int, int], step: float, times: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The solution at (times, points)."""
-    k, l = (np.arange(1, count) for count in waves)
-    x, y = k / (4 * waves[0]), l / waves[1]
+    k, m = (np.arange(1, count) for count in waves)
+    x, y = k / (4 * waves[0]), m / waves[1]
     still = 5 * np.outer(np.sin(4 * np.pi * x), np.sin(2 * np.pi * y))
-    linear = -0.001 * ((4 * np.pi * k[:, None]) ** 2 + (np.pi * l) ** 2)
+    linear = -0.001 * ((4 * np.pi * k[:, None]) ** 2 + (np.pi * m) ** 2)
     shape = linear.shape
     # The integrator knows no time: it is one more unknown, with derivative one.
     start = np.zeros(shape)
@@ -33,8 +33,8 @@ def solved(waves: tuple[int, int], step: float, times: np.ndarray, points: np.nd
     # Transforms with this norm give half of the coefficient of a sine along each axis.
     first = np.append(start.reshape(-1) / 4, 0.0)
     states = etdrk4(np.append(linear.reshape(-1), 0.0), nonlinear, first, times, step)
-    sines = [np.sin(np.pi * np.outer(points[:, axis], each)) for axis, each in ((0, 4 * k), (1, l))]
-    return np.stack([4 * np.einsum("nk,kl,nl->n", sines[0], s[:-1].reshape(shape), sines[1]) for s in states])
+    sines = [np.sin(np.pi * np.outer(points[:, axis], each)) for axis, each in ((0, 4 * k), (1, m))]
+    return np.stack([4 * np.einsum("nk,km,nm->n", sines[0], s[:-1].reshape(shape), sines[1]) for s in states])
 
 
 def main() -> None:

@@ -10,9 +10,7 @@ from pdofm.challenge.row import Answer, Published, Row, answered, largest_relati
 
 _GROUP = "flows"
 
-_SPECTRAL = (
-    "spectral values of Botella and Peyret, Computers & Fluids 27 (1998), extreme velocities on the centre lines"
-)
+_SPECTRAL = "spectral values of Botella and Peyret, Computers & Fluids 27 (1998), velocities on the centre lines"
 _CHANNEL = "spectral values of Nabh (1998) and of John and Matthies (2001), quoted by the FEATFLOW benchmark page"
 
 CENTRE_LINES = {
