@@ -79,6 +79,10 @@ SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
 and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places."""
 
+AROUND = 2.0
+"""At points where data jump, errors count by their share of the L2 norm in patches that are nearer than so many times
+their side: the solution remains wrong at the point itself, which is hardly seen from farther away."""
+
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
 first, and older ones count half, in the logarithm. Otherwise the refinement may have left out what is wrong, and older
@@ -326,11 +330,13 @@ class _Rounds:
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-        jumps = [point.point for point in self.points if point.jumps]
-        at_jumps = [
-            any(touches(self.tree, node, point) for node in nodes for point in jumps) for nodes in found.cover.members
-        ]
-        return found.indicator * found.local.importance ** np.where(at_jumps, 1.0, SMALL)
+        lower, upper = found.cover.corners()
+        power = np.full(len(lower), SMALL)
+        for point in self.points:
+            if point.jumps:
+                distance = np.linalg.norm(point.point - np.clip(point.point, lower, upper), axis=1)
+                power[distance <= AROUND * np.max(upper - lower, axis=1)] = 1.0
+        return found.indicator * found.local.importance**power
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""

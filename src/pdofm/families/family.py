@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -112,7 +112,7 @@ class Family:
         without given features then looks for spaces in every task: give it features where that takes long.
         """
         known = self.members
-        fresh = partial(_alone, known.make_problem, known.features, known.tol, known.method, known.key)
+        fresh = _Fresh(known.make_problem, known.features, known.tol, known.method, known.key)
         return swept(self._solved, mus, of, progress, fresh, cluster)
 
     def reduce(
@@ -153,9 +153,23 @@ class Family:
         return z, single, example
 
 
-def _alone(make_problem: Any, features: Any, tol: Any, method: Any, key: Any) -> Callable[[Any], FamilySolution]:
-    """The solutions of a family that has solved nothing yet."""
-    return Family(make_problem, features, tol=tol, method=method, key=key)._solved
+@dataclass(frozen=True, eq=False)
+class _Fresh:
+    """Makes the solutions of a family that has solved nothing yet. What was compiled for it is used again."""
+
+    make_problem: Any
+    features: Any
+    tol: float
+    method: Any
+    key: Any
+
+    @cached_property
+    def _family(self) -> Family:
+        return Family(self.make_problem, self.features, tol=self.tol, method=self.method, key=self.key)
+
+    def __call__(self) -> Callable[[Any], FamilySolution]:
+        self._family.members.forget()
+        return self._family._solved
 
 
 @dataclass(frozen=True)
