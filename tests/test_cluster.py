@@ -14,6 +14,7 @@ from distributed import Client, LocalCluster
 
 import pdofm as pf
 from pdofm import experiments
+from pdofm.adaptive import together
 from pdofm.cluster.packing import pack
 from pdofm.errors import ClusterError, SolveError
 from pdofm.experiments import runner
@@ -190,13 +191,14 @@ def test_searches_side_by_side_reach_the_tolerance(client):
     assert found.problem is problem
 
 
-def test_the_best_of_searches_side_by_side_remains_if_none_converges():
+def test_the_best_of_searches_side_by_side_remains_if_none_converges(monkeypatch):
+    monkeypatch.setattr(together, "FIRST", together.FIRST[:-1])  # networks take long
     problem = pf.zoo.get("helmholtz-1d")
     with pytest.warns(pf.errors.ConvergenceWarning):
         found = pf.solve(problem, tol=1e-12, max_features=4, max_seconds=0.0, cluster=Serial())
     assert not found.converged
     assert found.problem is problem
-    assert len(found.attempts) > 1  # each search has its first one
+    assert len(found.attempts) > 1
 
 
 def test_a_sweep_over_a_family_is_divided_among_workers(client):
