@@ -1,4 +1,4 @@
-"""The reference for heat-nonlinear: ``python tools/references/reaction.py``, ten minutes.
+"""The reference for heat-nonlinear: ``python tools/references/reaction.py``, some minutes.
 
 Products of sines in space, which all terms of the equation keep: along x those of period 1/2, as the data have no
 others. In time an exponential integrator of fourth order. The error is the distance to a computation with three
@@ -10,7 +10,7 @@ import scipy.fft as fft
 from common import etdrk4, radau, save
 
 END, TIMES, POINTS = 100.0, 12, 384
-WAVES, STEP = (128, 512), 1 / 128
+WAVES, STEP = (96, 384), 1 / 64
 HOW = "sines, ETDRK4; error: with three quarters of the waves and steps of twice the length"
 
 

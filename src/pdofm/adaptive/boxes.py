@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from pdofm._types import Key, Vector
 from pdofm.adaptive.lengths import layer_cuts, lengths
-from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
+from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.checks import check_problem
@@ -77,11 +77,8 @@ this: that of a derivative, such as a pressure, may be negative."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
-and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places."""
-
-AROUND = 2.0
-"""At points where data jump, errors count by their share of the L2 norm in patches that are nearer than so many times
-their side: the solution remains wrong at the point itself, which is hardly seen from farther away."""
+and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places. Where
+data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -330,13 +327,8 @@ class _Rounds:
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-        lower, upper = found.cover.corners()
-        power = np.full(len(lower), SMALL)
-        for point in self.points:
-            if point.jumps:
-                distance = np.linalg.norm(point.point - np.clip(point.point, lower, upper), axis=1)
-                power[distance <= AROUND * np.max(upper - lower, axis=1)] = 1.0
-        return found.indicator * found.local.importance**power
+        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
+        return found.indicator * found.local.importance ** np.where(near, 1.0, SMALL)
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""

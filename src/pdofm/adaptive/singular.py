@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Bool
 
 from pdofm._types import Points, Vector
 from pdofm.adaptive.holes import split_around_holes
@@ -43,6 +44,9 @@ LONGEST = 3.0
 JUMP_EXPONENT = 0.5
 """Exponent of a solution whose data jump at a point: in the L2 norm, what is wrong in boxes of size r is r of the
 whole, the square of r to this."""
+
+AROUND = 2.0
+"""Boxes within so many times their side of a point are those that were halved towards it."""
 
 EXPONENTS = (4.0, 8.0)
 """The highest exponent at corners in small and in large spaces."""
@@ -143,6 +147,15 @@ def changes_of_kind(problem: Problem, near: float) -> list[Vector]:
                 same.add(kind)
         if any(kinds != sides[0][1] for _, kinds in sides):
             found.append(point)
+    return found
+
+
+def are_at_jumps(points: Sequence[SingularPoint], lower: Points, upper: Points) -> Bool[np.ndarray, " n"]:
+    """Which boxes lie around points at which data jump, within `AROUND` times their side."""
+    found, sides = np.zeros(len(lower), dtype=bool), np.max(upper - lower, axis=1)
+    for point in points:
+        if point.jumps:
+            found |= np.linalg.norm(point.point - np.clip(point.point, lower, upper), axis=1) <= AROUND * sides
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Coefficients, Points, Vector
+from pdofm._types import Coefficients, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.discrete.evaluate import evaluate
@@ -151,9 +151,7 @@ def fit_boxes(
         old, iterate = new, (cover.features, new)
 
 
-def _change(
-    inside: Sequence[Placed], weights: Float[np.ndarray, "P C"], old: Iterate | None, new: Iterate
-) -> float:
+def _change(inside: Sequence[Placed], weights: Float[np.ndarray, "P C"], old: Iterate | None, new: Iterate) -> float:
     """How far two functions are from each other at points, relative to the second. The unknowns are weighted, as a
     pressure that is not bounded would hide all else."""
     points, patch = (np.concatenate([getattr(each, name) for each in inside]) for name in ("points", "patch"))
