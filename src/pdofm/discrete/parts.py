@@ -8,6 +8,7 @@ from pdofm.discrete.boxed import cover_of
 from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
 from pdofm.features import InBoxes
+from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.executor import Executor, Share
 from pdofm.numerics.parts import Part, SharedQR
 from pdofm.problem.problem import Problem
@@ -20,16 +21,18 @@ MOST_PARTS = 64
 
 
 def eliminated(
-    executor: Executor,
+    executor: Executor | None,
     local: LocalProblem,
     terms: Sequence[LocalTerm],
     iterate: Iterate | None,
     probe: Coefficients | None,
     *,
     keep: bool = False,
-) -> SharedQR:
-    """Eliminate all patches, linearised at `iterate`, as `LocalProblem.system` does; the number of parts follows from
-    that of the patches, or from `executor.shares`. They `keep` what other right sides need."""
+) -> BlockQR:
+    """Eliminate all patches, linearised at `iterate`: here, or in parts by an executor. The number of parts follows
+    from that of the patches, or from `executor.shares`. They `keep` what other right sides need."""
+    if executor is None:
+        return local.system(terms, keep=keep, probe=probe)
     patches, (_, sizes) = len(local.patches), local.some(terms, probe)
     count = min(executor.shares or max(1, min(patches // PATCHES, MOST_PARTS)), patches)
     what = f"The problem {local.problem.name!r} with its boxes"

@@ -124,21 +124,16 @@ def fit_boxes(
     local = LocalProblem(problem, cover)
     places = local.places()
 
-    def eliminate(terms: Sequence[LocalTerm], at: Iterate | None) -> BlockQR:
-        if executor is None:
-            return local.system(terms, probe=probe)
-        return eliminated(executor, local, terms, at, probe)
-
     if is_linear(problem):
         terms = [local.linearised(*each, None) for each in places]
-        system = eliminate(terms, None)
+        system = eliminated(executor, local, terms, None, probe)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
     inside = [placed for term, placed in places if term.on is None]
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
-        system = eliminate(terms, iterate)
+        system = eliminated(executor, local, terms, iterate, probe)
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)

@@ -272,10 +272,7 @@ def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key, cluster: Any
         system = discretisation.fitted()
     with clock("factor"):
         probe = random_polynomial(problem, local.cover)
-        if executor is None:
-            qr = local.system(terms, keep=True, probe=probe)
-        else:
-            qr = eliminated(executor, local, terms, None, probe, keep=True)
+        qr = eliminated(executor, local, terms, None, probe, keep=True)
         factorization = BoxFactorization(local, terms, system, qr)
     free = undetermined_in_boxes(local, qr, probe, terms[0].placed)
     stats = stats_of(discretisation, system, factorization, clock, free)
