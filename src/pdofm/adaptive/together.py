@@ -29,9 +29,9 @@ def search_together(problem: Problem, make: Callable[[Problem], Search], cluster
             failures.append(answer)
             continue
         attempts += answer.attempts
-        if best is None or answer.verdict.status is Status.UNDETERMINED or better(answer, best):
-            best = answer
-        if best.converged or best.verdict.status is Status.UNDETERMINED:
+        is_over = answer.converged or answer.verdict.status is Status.UNDETERMINED
+        best = answer if best is None or is_over or better(answer, best) else best
+        if is_over:
             break
     if best is None:
         raise SolveError(f"No search found a solution: {'; '.join(dict.fromkeys(failures))}")
