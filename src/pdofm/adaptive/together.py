@@ -24,12 +24,13 @@ def search_together(problem: Problem, make: Callable[[Problem], Search], cluster
     failures: list[str] = []
     attempts = []
     found = executor_of(cluster).each(partial(_begin, problem, make), FIRST, name="pdofm-search")
-    for _, answer in found:
+    for number, answer in found:
         if isinstance(answer, str):
             failures.append(answer)
             continue
         attempts += answer.attempts
-        is_over = answer.converged or answer.verdict.status is Status.UNDETERMINED
+        # What the first rules find undetermined is; networks may only seem to be.
+        is_over = answer.converged or (number == 0 and answer.verdict.status is Status.UNDETERMINED)
         best = answer if best is None or is_over or better(answer, best) else best
         if is_over:
             break
