@@ -19,7 +19,6 @@ _INTERFACES = {
 ROWS: tuple[Row, ...] = (
     of_the_zoo("holes-laplace", _GROUP, 1e-9, Published(1e-2, _PINNACLE)),
     of_the_zoo("heat-scales", _GROUP, 1e-8, Published(0.13, _PINNACLE)),
-    of_the_zoo("heat-nonlinear", _GROUP, 1e-4, Published(1.0, _PINNACLE)),
     of_the_zoo("poisson-corner", _GROUP, 1e-9, quick=True),
     *(
         of_the_zoo(name, _GROUP, 1e-8)
