@@ -13,7 +13,7 @@ from jaxtyping import Float
 from pdofm._types import Key, Vector
 from pdofm.adaptive.cuts import crossings, cuts_of
 from pdofm.adaptive.lengths import layer_cuts, lengths
-from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
+from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.checks import check_problem
@@ -81,7 +81,8 @@ this: that of a derivative, such as a pressure, may be negative."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
-and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places.
+and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places. Where
+data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away.
 
 A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
 the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
@@ -338,6 +339,11 @@ class _Rounds:
 
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
         grade(self.tree, self.degrees, node, point.point, smallest, degree)
+
+    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
+        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
+        return found.indicator * found.local.importance ** np.where(near, 1.0, SMALL)
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""

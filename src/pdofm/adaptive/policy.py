@@ -6,7 +6,7 @@ boxes in `refine`, the widths of layers in `layer`, and how networks are trained
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,12 +43,13 @@ SPARSE = (1, 2)
 @dataclass(frozen=True)
 class Rule:
     """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries; whether `in_regions`, too, for
-    problems with several regions."""
+    problems with several regions; and whether it stands `apart`, so that a search may begin with it."""
 
     why: str
     when: Callable[[Search], bool]
     run: Callable[[Search, str], object]
     in_regions: bool = False
+    apart: bool = False
 
 
 def default_policy(search: Search) -> None:
@@ -61,7 +62,12 @@ def default_policy(search: Search) -> None:
     and corners; where boxes do not apply or do not suffice, a layer, details that take more polynomials, and a
     partition of unity. Networks and random features, which depend least on the shape of the solution, come last.
     """
-    for rule in RULES:
+    apply(RULES, search)
+
+
+def apply(rules: "Sequence[Rule]", search: Search) -> None:
+    """Apply rules in order until the search is over."""
+    for rule in rules:
         if search.over:
             return
         if (rule.in_regions or search.problem.regions is None) and rule.when(search):
@@ -255,6 +261,7 @@ RULES = (
         "polynomials converge slowly, and the domain has corners, edges or round holes",
         _has_singular_functions,
         _grow_singular_functions,
+        apart=True,
     ),
     Rule("the source is concentrated along a curve", _boxes_apply, _grow_across_a_curve),
     Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials, in_regions=True),
@@ -263,11 +270,12 @@ RULES = (
         _boxes_apply,
         _refine_boxes,
         in_regions=True,
+        apart=True,
     ),
     Rule("they converge, if slowly", _singular_functions_were_cut_short, _grow_singular_functions),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
     Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),
-    Rule("nothing else has converged", _always, grow_networks),
+    Rule("nothing else has converged", _always, grow_networks, apart=True),
 )
 """The rules of the default policy, in the order in which they apply."""

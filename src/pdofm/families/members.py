@@ -79,6 +79,12 @@ class Members:
         self.forms: dict[tuple[int, ...], Form] = {}
         self._states: OrderedDict[tuple[tuple[int, ...], bytes], State] = OrderedDict()
 
+    def forget(self) -> None:
+        """Forget the members that were solved and their spaces, but not what was compiled."""
+        self._states.clear()
+        for form in self.forms.values():
+            form.spaces.clear()
+
     def problem(self, mu: Any) -> Problem:
         """The problem with parameters mu."""
         mu = parameters(mu)
