@@ -128,12 +128,12 @@ class Search(Shown):
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
         """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,
         from which it differs by `change`, or by the best one."""
-        if found.space not in self._best_of or _rank(found) < _rank(self._best_of[found.space]):
+        if found.space not in self._best_of or better(found, self._best_of[found.space]):
             self._best_of[found.space] = found
         if self._best_values is not None:
             change = float(np.fmin(change, distance(self._best_values, values)))
         self.reached = self._verdict(found, change).converged
-        if self.reached or self.best is None or self._best_values is None or _rank(found) < _rank(self.best):
+        if self.reached or self.best is None or self._best_values is None or better(found, self.best):
             self.best, self._best_values = found, values
         elif found.verdict.evidence.is_finished:  # it may confirm what stood alone
             self.reached = self._verdict(self.best, distance(self._best_values, values)).converged
@@ -255,13 +255,18 @@ class Search(Shown):
 
 def _checked(candidates: Sequence[Features]) -> tuple[Features, ...]:
     """Features, each once: equal ones would confirm each other."""
-    if isinstance(candidates, Features) or not all(isinstance(each, Features) for each in candidates):
+    if not isinstance(candidates, list | tuple) or not all(isinstance(each, Features) for each in candidates):
         raise SolveError("candidates must be a list of features, as in candidates=[pf.load('poisson-2d')].")
     kept: list[Features] = []
     for each in candidates:
         if not any(eqx.tree_equal(each, other) for other in kept):
             kept.append(each)
     return tuple(kept)
+
+
+def better(one: Solution, other: Solution) -> bool:
+    """Whether the first solution is better than the second: a converged one than another, then the smaller estimate."""
+    return _rank(one) < _rank(other)
 
 
 def _rank(solution: Solution) -> tuple[bool, float]:

@@ -25,6 +25,7 @@ def spectral_radius(run: Run) -> float:
     """The spectral radius of the linearised map from the start to the end of the last slab: the factor by which small
     changes grow from slab to slab in the long run. Above 1, errors grow from slab to slab, as the solution
     itself may do. NaN if it is not found."""
+
     space, scheme, start = run.space, run.scheme, run.states
     begin, end = run.ends_of(run.pieces[-1])
     count, is_linear = space.size * len(start), space.statement.is_linear

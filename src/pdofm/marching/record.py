@@ -43,6 +43,9 @@ INNER = struct.Struct("<I")
 STATE = ("position", "level", "rejected", "time_tail", "waiting", "patience", "is_trial")
 """What an entry keeps of a run."""
 
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, struct.error)
+"""What reading a record raises that is not one."""
+
 PROBES = 16
 """Points per term at which problems are compared."""
 
@@ -115,7 +118,11 @@ class Record:
                     f"{str(path)!r} is not a record of march, or one of another version. Delete it, or name another "
                     "file."
                 )
-        entries = list(_entries(path))
+        try:
+            entries = list(_entries(path))
+            numbers = [(int(header["run"]), int(header["attempt"])) for (header, _), _ in entries[1:]]
+        except DAMAGE as error:
+            raise _damaged(path, error) from error
         if entries and entries[0][0][0].get("fingerprint") != own:
             raise SolveError(
                 f"The record {str(path)!r} belongs to another problem or tolerance. Delete it, or name another file."
@@ -125,8 +132,8 @@ class Record:
             file.truncate(entries[-1][1] if entries else len(MAGIC))
         if not entries:
             self._append({"fingerprint": own}, {})
-        for (header, arrays), _ in entries[1:]:
-            self._entries.setdefault((header["run"], header["attempt"]), []).append((header, arrays))
+        for number, (entry, _) in zip(numbers, entries[1:], strict=True):
+            self._entries.setdefault(number, []).append(entry)
 
     def _append(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, OnDisk]:
         """Append an entry; the arrays as they are in the file now."""
@@ -161,6 +168,13 @@ class Record:
 
     def restore(self, number: int, attempt: int, run: Run) -> None:
         """Bring a run that is at its start to where the record ends."""
+        try:
+            self._restore(number, attempt, run)
+        except DAMAGE as error:
+            assert self._path is not None
+            raise _damaged(self._path, error) from error
+
+    def _restore(self, number: int, attempt: int, run: Run) -> None:
         space: Space = run.space
         last = None
         for header, arrays in self._entries.get((number, attempt), ()):
@@ -179,6 +193,10 @@ class Record:
             if linearised is not None:
                 at = [np.asarray(arrays[f"at{k}"]) for k in range(len(run.states) + 1)]
                 run.matrices = Matrices(space, at, linearised)
+
+
+def _damaged(path: Path, error: Exception) -> SolveError:
+    return SolveError(f"The record {str(path)!r} is damaged ({error!r}). Delete it, or name another file.")
 
 
 def _like(space: Space, description: list) -> Space:

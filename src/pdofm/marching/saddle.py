@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Complex, Shaped
 from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse import block_array, csc_array, diags_array
-from scipy.sparse.linalg import SuperLU, splu
 
 from pdofm.errors import SolveError
 from pdofm.marching.band import SINGULAR
@@ -21,6 +20,8 @@ class Saddle:
     """The factors of [[M, Bᵀ], [B, 0]], with M the equations and B the conditions."""
 
     def __init__(self, square: csc_array, conditions: csc_array):
+        from scipy.sparse.linalg import splu  # slow to import
+
         n, k = square.shape[0], conditions.shape[0]
         # Equations are scaled to one size, together with the multipliers in them.
         self._scale = 1 / np.maximum(abs(square).max(axis=1).toarray().reshape(-1), 1e-300)
@@ -29,7 +30,7 @@ class Saddle:
         forces = conditions.conj().T / np.median(self._scale)
         whole = block_array([[scale @ square, scale @ forces], [conditions, loose]], format="csc")
         try:
-            self._lu: SuperLU = splu(whole, permc_spec="COLAMD")
+            self._lu = splu(whole, permc_spec="COLAMD")
         except RuntimeError as error:
             raise SolveError(SINGULAR) from error
         self._size, self._is_complex = n, np.iscomplexobj(whole.data)

@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
 
 from pdofm.calculus.jets import Index
 from pdofm.calculus.symbol import Symbol, random_jet, symbol_of
@@ -207,6 +206,8 @@ class Statement:
         by_time = np.any(present & (in_time == highest_time) & (in_time > 0), axis=1)
         by_space = np.any(present & (in_space == highest_space), axis=1)
         score = 4.0 * by_time + 2.0 * by_space + 0.1 * np.eye(self.components)
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
         return tuple(linear_sum_assignment(score, maximize=True)[1].tolist())
 
     @property
