@@ -233,23 +233,24 @@ class Chebyshev(Features):
         return super().ranks ** (1 / self.dim)
 
     @property
-    def _degrees(self) -> Int[np.ndarray, "m d"]:
+    def degrees(self) -> Int[np.ndarray, "m d"]:
+        """The degree of each function along each axis."""
         return _indices(self.dim, self.degree, self.kind)
 
     def values(self, y: Point) -> FeatureValues:
-        return polynomials(y, self._degrees)
+        return polynomials(y, self.degrees)
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
-        return products(self._tables(points, which), self._degrees, which)
+        return products(self._tables(points, which), self.degrees, which)
 
     def expand(
         self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
     ) -> Float[np.ndarray, "a n C"]:
-        return contracted(self._tables(points, which), self._degrees, which, coefficients)
+        return contracted(self._tables(points, which), self.degrees, which, coefficients)
 
     def _tables(self, points: Points, which: Sequence[Index]) -> list[Table]:
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
-        return tables(points, lower, upper, self._degrees.max(axis=0).tolist(), which)
+        return tables(points, lower, upper, self.degrees.max(axis=0).tolist(), which)
 
 
 class Fourier(Features):

@@ -12,13 +12,13 @@ from pdofm.domain import Domain, Part, Regions
 from pdofm.errors import ProblemError
 from pdofm.numerics.numbers import as_numbers
 from pdofm.problem.conditions import JUST_INSIDE, BaseCondition, Periodic
-from pdofm.problem.unknown import Data, Number
+from pdofm.problem.unknown import Data, Field, Number
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
     *("slabs", "animate", "plot_surface", "show", "spectral_radius", "free", "plot_undetermined"),
-    *("integral", "flux", "numbers", "intervals", "covariance", "influence", "band", "noise"),
+    *("integral", "flux", "numbers", "fields", "intervals", "covariance", "influence", "band", "noise"),
 }
 
 CLOSED = 1e-9
@@ -37,26 +37,28 @@ def check_unknowns(unknowns: Mapping[str, Any], regions: Regions | None) -> None
                 f"{name!r} cannot name an unknown; expected a Python name that does not start with an underscore and "
                 f"is not one of {sorted(RESERVED)}. Choose another name."
             )
-        if isinstance(size, Number):
+        if isinstance(size, Number | Field):
             continue
         if not isinstance(size, int) or size < 1:
             raise ProblemError(
-                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1, or Number(start) for "
-                "an unknown number. Write for instance unknowns={'v': 2, 'p': 1}."
+                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1, Number(start) for an "
+                "unknown number, or Field(start) for an unknown coefficient. Write for instance unknowns={'v': 2, "
+                "'p': 1}."
             )
     if not unknowns:
         raise ProblemError(
             "unknowns is empty; expected names with sizes, as in {'v': 2, 'p': 1}. Leave it out for one scalar."
         )
-    numbers = [name for name, size in unknowns.items() if isinstance(size, Number)]
-    if len(numbers) == len(unknowns):
+    found = [name for name, size in unknowns.items() if isinstance(size, Number | Field)]
+    if len(found) == len(unknowns):
         raise ProblemError(
-            f"The unknowns {numbers} are all numbers; expected a function, too, as in {{'u': 1, 'k': Number(1.0)}}."
+            f"The unknowns {found} are all numbers or fields; expected a function, too, as in {{'u': 1, 'k': "
+            "Number(1.0)}."
         )
-    if numbers and regions is not None:
+    if found and regions is not None:
         raise ProblemError(
-            f"Unknown numbers are not possible with several regions yet; the domain has {list(regions.names)}. Use one "
-            "domain."
+            f"Unknown numbers and fields are not possible with several regions yet; the domain has "
+            f"{list(regions.names)}. Use one domain."
         )
 
 
@@ -65,8 +67,13 @@ def check_parameters(stated: Sequence[BaseCondition], parameters: Parameters) ->
     data = [condition for condition in stated if isinstance(condition, Data)]
     if data and not parameters.names:
         raise ProblemError(
-            f"Condition {data[0].name!r} has data, but nothing is unknown except the solution. Name unknown numbers, "
-            "unknowns={'u': 1, 'k': Number(1.0)}; or state exact values by Dirichlet(values, on=points)."
+            f"Condition {data[0].name!r} has data, but nothing is unknown except the solution. Name unknown numbers "
+            "or fields, unknowns={'u': 1, 'k': Number(1.0)}; or state exact values by Dirichlet(values, on=points)."
+        )
+    if parameters.fields and not data:
+        raise ProblemError(
+            f"The field {parameters.fields[0][0]!r} is unknown, but there are no data from which it could be found. "
+            "Add conditions=[…, Data(points, values, noise=…)]."
         )
     count, numbers = sum(each.measured.size for each in data), len(parameters.numbers)
     if data and count < numbers:
