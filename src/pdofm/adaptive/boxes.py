@@ -11,11 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Vector
-from pdofm.adaptive.cuts import crossings, cuts_of
+from pdofm.adaptive.cuts import WEAK, crossings, cuts_of
 from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
-from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Inside
 from pdofm.discrete.materials import make_cover
@@ -32,9 +30,6 @@ HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
 """Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
 in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
-
-WEAK = 2.0
-"""The exponent of a solution at a corner of the region where its source is: r² log r."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -109,19 +104,6 @@ WORK = {1: 1.0, 2: 1.2, 3: 2.0}
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
-
-
-def fits_boxes(problem: Problem) -> bool:
-    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only; with several
-    regions also without periods and means."""
-    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
-    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
-    if problem.regions is not None and (
-        len(terms) < len(problem.terms) or any(isinstance(t.on, Average) for t in terms)
-    ):
-        return False
-    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
-    return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 
 
 def solve_in_boxes(
@@ -234,8 +216,9 @@ class _Rounds:
         self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
-        """What the indicators of patches mean for the whole."""
-        return found.indicator * found.local.importance**self.power
+        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
+        return found.indicator * found.local.importance ** np.where(near, max(self.power, 1.0), self.power)
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -339,11 +322,6 @@ class _Rounds:
 
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
         grade(self.tree, self.degrees, node, point.point, smallest, degree)
-
-    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
-        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
-        return found.indicator * found.local.importance ** np.where(near, 1.0, SMALL)
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""

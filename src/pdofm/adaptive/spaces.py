@@ -6,7 +6,7 @@ import numpy as np
 
 from pdofm.adaptive.singular import singular_functions
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Term
+from pdofm.calculus.terms import Average, Difference, Term
 from pdofm.discrete.defaults import shared
 from pdofm.domain import Domain, Regions, corners
 from pdofm.features import (
@@ -29,8 +29,24 @@ constant, and multipoles around holes k / `AROUND`."""
 APART = 1e-6
 """A corner of a region is none of its neighbours if it is farther from them than this, in sizes of the domain."""
 
+MOST_DIMENSIONS = 3
+"""The largest dimension in which problems are solved in boxes."""
+
 FEWEST_PLAIN = 3
 """The lowest degree of these other polynomials."""
+
+
+def fits_boxes(problem: Problem) -> bool:
+    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only; with several
+    regions also without periods and means."""
+    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
+    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
+    if problem.regions is not None and (
+        len(terms) < len(problem.terms) or any(isinstance(t.on, Average) for t in terms)
+    ):
+        return False
+    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
+    return dim <= MOST_DIMENSIONS and all(symbol.is_computable for symbol in each)
 
 
 def singular_space(problem: Problem, size: int) -> Features:
