@@ -145,6 +145,27 @@ def test_peaks_elsewhere_and_narrower_are_found(seed):
     check(local.peak(float(width), tuple(center.tolist())), 1e-7, allowed=10)
 
 
+@pytest.mark.parametrize("key", range(3))
+@pytest.mark.parametrize(("order", "thinnest"), [(1, 1e-3), (2, 1e-3), (4, 1e-2)])  # fourth derivatives lose digits
+def test_layers_that_disturb_the_rest_of_an_interval_are_resolved(order, thinnest, key, seed):
+    """In an interval, the error that a residual causes is larger elsewhere than where it is."""
+    rng = np.random.default_rng(seed)
+    centers, widths = rng.uniform(0.1, 0.9, 2), thinnest * 10 ** rng.uniform(0, 1.5, 2)
+
+    def exact(x):
+        return jnp.sum(jnp.tanh((x[0] - centers) / widths)) + jnp.cos(3 * x[0])
+
+    interval = pf.Interval(0, 1)
+    conditions = [pf.Dirichlet(on=interval.part("x0=lower") if order == 1 else None)]
+    problem = pf.Problem(
+        interval,
+        operator=lambda u, x: pf.partial(u, *[0] * order)(x) * (-1 if order == 2 else 1) + u(x),
+        conditions=conditions + [pf.Neumann()] * (order == 4),
+        exact=exact,
+    )
+    check(problem, 1e-7, key=key)
+
+
 def test_a_cube_is_solved():
     check(problems.smooth_cube(), 1e-6)
 

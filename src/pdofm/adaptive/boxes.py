@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Vector
+from pdofm.adaptive.cuts import crossings, cuts_of
 from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
 from pdofm.calculus.symbol import symbol_of
@@ -31,6 +32,9 @@ HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
 """Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
 in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
+
+WEAK = 2.0
+"""The exponent of a solution at a corner of the region where its source is: r² log r."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -78,7 +82,10 @@ this: that of a derivative, such as a pressure, may be negative."""
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
 and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places. Where
-data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away."""
+data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away.
+
+A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
+the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -175,7 +182,9 @@ class _Rounds:
         finest = sides / MOST_FIRST_BOXES[domain.dim]
         with np.errstate(divide="ignore"):
             largest = np.clip(PHASE / known.waves, finest, sides / FEWEST_BOXES)
-        self.tree = first_tree(problem, self.points, layer_cuts(problem, known, tol), largest)
+        cuts = cuts_of(problem)
+        self.points += [SingularPoint(point, WEAK) for point in crossings(cuts, domain)]
+        self.tree = first_tree(problem, self.points, [*cuts, *layer_cuts(problem, known, tol)], largest)
         first = tuple(
             int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, self.highest))
             for wave, side in zip(known.waves, largest, strict=True)
@@ -187,6 +196,9 @@ class _Rounds:
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         self.is_free = False
+        space_dim = domain.dim - problem.layout.has_time
+        order = max(max(problem.orders(axis)) for axis in range(space_dim))
+        self.power = SMALL if order <= domain.dim else float(domain.dim - order)
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
@@ -220,6 +232,10 @@ class _Rounds:
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
         self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
+
+    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
+        """What the indicators of patches mean for the whole."""
+        return found.indicator * found.local.importance**self.power
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -288,8 +304,7 @@ class _Rounds:
             self.degrees.update(dict.fromkeys(pieces, after))
 
     def _sides(self, node: int) -> Vector:
-        lower, upper = self.tree.box(node)
-        return upper - lower
+        return np.subtract(*self.tree.box(node)[::-1])
 
     def _graded(self, members: list[int]) -> bool:
         """Grade the boxes of a patch towards a singular point that they touch; whether there is one."""

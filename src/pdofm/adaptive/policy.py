@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
-from pdofm.adaptive.layer import Layer, find_layer
+from pdofm.adaptive.layer import CURVED_SIZE, Layer, find_curved_layer, find_layer
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
-from pdofm.adaptive.schedule import ends_soon, pays
+from pdofm.adaptive.schedule import arrives, ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
 from pdofm.adaptive.spaces import has_singular_space, singular_space
@@ -25,6 +25,7 @@ from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Features, Fourier, SparsePolynomials
 from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
+from pdofm.solving.verdict import Status
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
@@ -32,6 +33,8 @@ CONCENTRATED = 0.25
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
 
+SINGULAR = "polynomials and singular functions"
+"""The name of the space of both."""
 
 SPARSE = (1, 2)
 """How many variables the polynomials depend on at a time that are tried in more than three dimensions."""
@@ -85,6 +88,8 @@ def _march(search: Search, why: str) -> None:
         ledger.note("slabs", f"{why}; failed: {error}", 0, start)
     else:
         search.enter(found, why, start)
+        if found.verdict.status is Status.DIVERGED:  # no other space continues it
+            search.ceased = found
 
 
 def _grow_fourier(search: Search, why: str) -> None:
@@ -124,18 +129,18 @@ def _grow_more_polynomials(search: Search, why: str) -> None:
 
 def _grow_singular_functions(search: Search, why: str) -> None:
     without = min(search.ledger.estimates("polynomials"), default=math.inf)
+    # Boxes in the plane take about as long as a thousand functions of the whole domain.
+    ends = arrives if search.problem.domain.dim == 2 and _boxes_apply(search) else pays
 
     def goes_on(estimates: list[float], tol: float) -> bool:
         """Where singular functions do not help, polynomials alone converge faster."""
-        return len(estimates) < 2 or (estimates[-1] < without and pays(estimates, tol))
+        return len(estimates) < 2 or (estimates[-1] < without and ends(estimates, tol))
 
-    search.grow(
-        "polynomials and singular functions",
-        why,
-        lambda size: singular_space(search.problem, size),
-        "clustered",
-        goes_on=goes_on,
-    )
+    def make(size: int) -> Features:
+        return singular_space(search.problem, size)
+
+    above = search.ledger.largest(SINGULAR)
+    search.grow(SINGULAR, why, make, "clustered", goes_on=goes_on if above == 0 else pays, above=above)
 
 
 def _refine_boxes(search: Search, why: str) -> None:
@@ -154,12 +159,20 @@ def _refine_boxes(search: Search, why: str) -> None:
         search.enter(found, why, start)
 
 
+def _grow_across_a_curve(search: Search, why: str) -> None:
+    layer = find_curved_layer(search)
+    if layer is not None:
+        found = f"{why}, in a layer of width {layer.width:.1g}"
+        space = "polynomials stretched across a curved layer"
+        search.grow(space, found, layer.polynomials, "clustered", above=CURVED_SIZE, until_resolved=True)
+
+
 def _grow_across_a_layer(search: Search, why: str) -> None:
     layer: Layer | None = find_layer(search)
     if layer is None:
         return
     direction = np.round(layer.direction, 3).tolist()
-    found = f"{why}: width {layer.width:.1g} at n·x = {layer.center:.3g}, n = {direction}"
+    found = f"{why}: width {layer.width:.1g} at n·x = {float(layer.center):.3g}, n = {direction}"
     search.grow("polynomials stretched across a layer", found, layer.polynomials, "clustered")
 
 
@@ -201,6 +214,11 @@ def _has_singular_functions(search: Search) -> bool:
 def _polynomials_were_cut_short(search: Search) -> bool:
     estimates = search.ledger.estimates("polynomials")
     return bool(estimates) and pays(estimates, search.tol) and not ends_soon(estimates, search.tol)
+
+
+def _singular_functions_were_cut_short(search: Search) -> bool:
+    estimates = search.ledger.estimates(SINGULAR)
+    return len(estimates) > 1 and pays(estimates, search.tol)
 
 
 def _is_evolution(search: Search) -> bool:
@@ -245,6 +263,7 @@ RULES = (
         _grow_singular_functions,
         apart=True,
     ),
+    Rule("the source is concentrated along a curve", _boxes_apply, _grow_across_a_curve),
     Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials, in_regions=True),
     Rule(
         "polynomials converge slowly: boxes are split where the solution needs it",
@@ -253,6 +272,7 @@ RULES = (
         in_regions=True,
         apart=True,
     ),
+    Rule("they converge, if slowly", _singular_functions_were_cut_short, _grow_singular_functions),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
     Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),

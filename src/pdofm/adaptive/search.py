@@ -44,6 +44,7 @@ class Search(Shown):
         last: the solution of the last attempt.
         best: the solution with the smallest estimate, of those that have converged if there are any.
         reached: whether an answer is confirmed.
+        ceased: a march that ended early because the solution ceases to exist, as far as it can tell.
         ledger: what was tried, and the budget.
         verifier: looks at solutions where nothing was fitted.
     """
@@ -67,6 +68,7 @@ class Search(Shown):
         self.best: Solution | None = None
         self.last: Solution | None = None
         self.reached = False
+        self.ceased: Solution | None = None
         self._undetermined = 0  # attempts in a row
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
@@ -81,8 +83,8 @@ class Search(Shown):
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached, the solution is not unique, or the time is up."""
-        return self.reached or self.undetermined or self.ledger.is_out_of_time
+        """Whether the tolerance is reached, the solution is not unique or ceases to exist, or the time is up."""
+        return self.reached or self.undetermined or self.ceased is not None or self.ledger.is_out_of_time
 
     @property
     def undetermined(self) -> bool:
@@ -200,6 +202,8 @@ class Search(Shown):
             if self.best is None:
                 raise
             interrupted = True
+        if self.ceased is not None:
+            return replace(self.ceased, attempts=tuple(self.ledger.attempts))
         best = self.best
         if best is None:
             raise SolveError(
@@ -251,7 +255,7 @@ class Search(Shown):
 
 def _checked(candidates: Sequence[Features]) -> tuple[Features, ...]:
     """Features, each once: equal ones would confirm each other."""
-    if isinstance(candidates, Features) or not all(isinstance(each, Features) for each in candidates):
+    if not isinstance(candidates, list | tuple) or not all(isinstance(each, Features) for each in candidates):
         raise SolveError("candidates must be a list of features, as in candidates=[pf.load('poisson-2d')].")
     kept: list[Features] = []
     for each in candidates:

@@ -20,9 +20,9 @@ from pdofm.adaptive.sectors import material_points
 from pdofm.calculus.terms import Difference
 from pdofm.discrete.materials import make_tree
 from pdofm.domain import Domain, Part, corners, round_holes
+from pdofm.domain.edges import straight_edges
 from pdofm.domain.tree import BoxTree, Forest
 from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions
-from pdofm.features.edges import box_edges
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -87,7 +87,7 @@ def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> li
     found: list[Features] = []
     if is_whole and corners(domain):
         found.append(CornerFunctions(domain, convex=True, highest=float(np.clip(degree / 3, *EXPONENTS))))
-    if box_edges(domain):
+    if any(edge.ends_outside for edge in straight_edges(domain)):
         found.append(EdgeFunctions(domain, degree // 2))
     if round_holes(domain):
         found.append(HoleFunctions(domain, max(degree, 1)))

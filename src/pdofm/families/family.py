@@ -1,7 +1,7 @@
 """A family of problems: a function from parameters to problems, solved and differentiated with all that they share."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -24,8 +24,8 @@ from pdofm.families.sweep import Sweep, swept
 from pdofm.features import Features
 from pdofm.problem.parametric import Make, Parameters
 from pdofm.problem.problem import Problem
+from pdofm.solving.called import points_of
 from pdofm.solving.methods import Method
-from pdofm.solving.solution import points_of
 
 
 class Family:
@@ -38,8 +38,9 @@ class Family:
     Args:
         make_problem: from mu to a `Problem`. Where it is written with `jax.numpy`, and the domain does not depend on
             mu, it is compiled once for all mu; else every member is stated and compiled by itself.
-        features: the space to solve in. By default a search finds one in which the estimated error is below `tol`, and
-            later members are solved in it, too, as long as it suffices.
+        features: the space to solve in, with several regions a dictionary of features by region. By default a search
+            finds one in which the estimated error is below `tol`, and later members are solved in it, too, as long as
+            it suffices.
         tol: the relative error that is required of every member.
         method: as in `solve`.
         key: seed of points and features.
@@ -59,8 +60,11 @@ class Family:
                 f"Family() takes a function from parameters to a Problem, such as lambda mu: Problem(…); got "
                 f"{type(make_problem).__name__}."
             )
-        if features is not None and not isinstance(features, Features):
-            raise ProblemError(f"features must be Features, or left out; got {type(features).__name__}.")
+        if features is not None and not isinstance(features, Features | Mapping):
+            raise ProblemError(
+                f"features must be Features, or with several regions a dictionary of them, or left out; got "
+                f"{type(features).__name__}."
+            )
         if not (isinstance(tol, int | float) and 0 < tol < 1):
             raise SolveError(f"tol is a relative error between 0 and 1; got {tol!r}.")
         self.members = Members(self, cast("Make", make_problem), features, float(tol), method, key)

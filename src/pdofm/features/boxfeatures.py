@@ -27,7 +27,7 @@ from pdofm.features.boxes import InBoxes, Patches, equal_boxes, grouped, numbere
 from pdofm.numerics.sampling import generator
 
 SPECIAL = 0.5
-"""Of features of rank 0, such as the singular functions of a corner, so many are different along a line."""
+"""Of features of rank 0, such as the singular functions of a corner, so many are different on a face."""
 
 
 class FeaturePatches(Patches):
@@ -56,7 +56,10 @@ class FeaturePatches(Patches):
     @cached_property
     def along(self) -> Int[np.ndarray, "P d"]:
         special = [np.count_nonzero(each.ranks[:k] == 0) for each, k in zip(self.local, self.used, strict=True)]
-        return self.degrees + (SPECIAL * np.array(special)).astype(int)[:, None]
+        # Faces have one dimension less, and more points for the special features, which the faces share.
+        faces = max(self.degrees.shape[1] - 1, 1)
+        on_faces = (self.degrees + 1) ** faces + (SPECIAL / faces**2 * np.array(special)).astype(int)[:, None]
+        return np.ceil(on_faces ** (1 / faces) - 1e-9).astype(int) - 1
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " P"]:

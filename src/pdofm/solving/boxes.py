@@ -26,7 +26,7 @@ from pdofm.numerics.executor import Executor
 from pdofm.problem.problem import Problem
 from pdofm.solving.stats import Residual, Stats
 
-FRESH = {1: 16, 2: 40, 3: 80}
+FRESH = {1: 48, 2: 40, 3: 80}
 """Points in each patch at which the residual is looked at, by dimension."""
 
 SURROUNDINGS = 1e-2
