@@ -14,8 +14,6 @@ from pdofm._types import Key, Vector
 from pdofm.adaptive.cuts import crossings, cuts_of
 from pdofm.adaptive.lengths import layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
-from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Inside
 from pdofm.discrete.materials import make_cover
@@ -109,19 +107,6 @@ WORK = {1: 1.0, 2: 1.2, 3: 2.0}
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
-
-
-def fits_boxes(problem: Problem) -> bool:
-    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only; with several
-    regions also without periods and means."""
-    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
-    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
-    if problem.regions is not None and (
-        len(terms) < len(problem.terms) or any(isinstance(t.on, Average) for t in terms)
-    ):
-        return False
-    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
-    return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 
 
 def solve_in_boxes(
@@ -233,10 +218,6 @@ class _Rounds:
         self.factor = factor
         self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
 
-    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
-        """What the indicators of patches mean for the whole."""
-        return found.indicator * found.local.importance**self.power
-
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
         if not np.isfinite(found.indicator).all():
@@ -341,9 +322,9 @@ class _Rounds:
         grade(self.tree, self.degrees, node, point.point, smallest, degree)
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
-        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+        """What the indicators of patches mean for the whole."""
         near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
-        return found.indicator * found.local.importance ** np.where(near, 1.0, SMALL)
+        return found.indicator * found.local.importance ** np.where(near & (self.power > 0), 1.0, self.power)
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""

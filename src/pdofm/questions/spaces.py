@@ -16,8 +16,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
+from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.adaptive.schedule import sizes
+from pdofm.adaptive.scope import fits_boxes
 from pdofm.adaptive.singular import COINCIDENT, changes_of_kind
 from pdofm.domain import corners, round_holes
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier, HoleFunctions
