@@ -216,9 +216,9 @@ class _Rounds:
         self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
-        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+        """What the indicators of patches mean for the whole."""
         near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
-        return found.indicator * found.local.importance ** np.where(near, max(self.power, 1.0), self.power)
+        return found.indicator * found.local.importance ** np.where(near & (self.power > 0), 1.0, self.power)
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
