@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Vector
-from pdofm.adaptive.lengths import layer_cuts, lengths
+from pdofm.adaptive.lengths import disturbance, layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, grade, singular_points, touches
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Average, Difference
@@ -79,8 +79,7 @@ SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
 and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places.
 
-A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
-the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
+A residual also disturbs the solution elsewhere (`disturbance`), which may be more."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -189,9 +188,7 @@ class _Rounds:
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         self.is_free = False
-        space_dim = domain.dim - problem.layout.has_time
-        order = max(max(problem.orders(axis)) for axis in range(space_dim))
-        self.power = SMALL if order <= domain.dim else float(domain.dim - order)
+        self.reach, self.excess = disturbance(problem, known)
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
@@ -228,7 +225,8 @@ class _Rounds:
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole."""
-        return found.indicator * found.local.importance**self.power
+        size = found.local.importance
+        return found.indicator * np.maximum(size**SMALL, (self.reach / size) ** self.excess)
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
