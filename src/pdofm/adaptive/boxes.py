@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from pdofm._types import Key, Vector
 from pdofm.adaptive.cuts import WEAK, crossings, cuts_of
-from pdofm.adaptive.lengths import layer_cuts, lengths
+from pdofm.adaptive.lengths import disturbance, layer_cuts, lengths
 from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Inside
@@ -79,8 +79,7 @@ SMALL = 0.25
 and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places. Where
 data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away.
 
-A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
-the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
+A residual also disturbs the solution elsewhere (`disturbance`), which may be more."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -178,9 +177,7 @@ class _Rounds:
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         self.is_free = False
-        space_dim = domain.dim - problem.layout.has_time
-        order = max(max(problem.orders(axis)) for axis in range(space_dim))
-        self.power = SMALL if order <= domain.dim else float(domain.dim - order)
+        self.reach, self.excess = disturbance(problem, known)
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
@@ -218,7 +215,8 @@ class _Rounds:
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole."""
         near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
-        return found.indicator * found.local.importance ** np.where(near & (self.power > 0), 1.0, self.power)
+        size = found.local.importance
+        return found.indicator * np.maximum(size ** np.where(near, 1.0, SMALL), (self.reach / size) ** self.excess)
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
