@@ -16,7 +16,6 @@ from pdofm.adaptive.layer import CURVED_SIZE, Layer, find_curved_layer, find_lay
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.schedule import arrives, ends_soon, pays
-from pdofm.adaptive.scope import fits_boxes
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
 from pdofm.adaptive.spaces import fits_boxes, has_singular_space, singular_space

@@ -18,7 +18,6 @@ import numpy as np
 
 from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.adaptive.schedule import sizes
-from pdofm.adaptive.scope import fits_boxes
 from pdofm.adaptive.singular import COINCIDENT, changes_of_kind
 from pdofm.adaptive.spaces import fits_boxes
 from pdofm.domain import corners, round_holes
