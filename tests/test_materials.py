@@ -10,7 +10,7 @@ import pytest
 
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
-from pdofm.adaptive.sectors import exponent, material_points
+from pdofm.adaptive.sectors import exponents, material_points
 from pdofm.discrete.collocate import collocate
 from pdofm.domain.tree import Forest
 from pdofm.errors import DomainError, FeaturesError, ProblemError, UnknownNameError
@@ -190,21 +190,72 @@ def test_a_period_joins_equal_regions_only():
     ],
 )
 def test_exponents_of_sectors_are_those_of_their_equations(sectors, ends, expected):
-    found = exponent(sectors, ends)
+    found = exponents(sectors, ends)[0]
     if expected is None:
         k = sectors[0][1]
         first, second = math.tan(found * math.pi / 4), math.tan(found * 3 * math.pi / 4)
         assert min(abs(k * first + second), abs(first + k * second)) < 1e-8
     else:
-        assert found == pytest.approx(expected, abs=1e-10)
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_all_exponents_of_kelloggs_checkerboard_are_found():
+    # The condition depends on cos(απ) alone: with α also 2 - α and 2 + α are exponents. cos 2θ is a solution, too.
+    found = exponents([(math.pi / 2, 161.4476387975881), (math.pi / 2, 1.0)] * 2, highest=4.05)
+    np.testing.assert_allclose(found, [0.1, 1.9, 2.0, 2.1, 3.9, 4.0], atol=1e-12)
+
+
+def test_singular_functions_satisfy_what_holds_between_the_regions():
+    """At a corner of an inclusion some combination of r^α cos αθ and r^α sin αθ of both regions has continuous values
+    and fluxes, and away from the exponents none has."""
+    k, angles = (50.0, 1.0), (math.pi / 2, 3 * math.pi / 2)
+
+    def misfit(alpha):
+        rows = []
+        for turn in (-1, 1):  # the two interfaces, in the angle from the middle of each sector
+            (a, b), (s, t) = (angles[0] / 2 * turn, -angles[1] / 2 * turn), k
+            rows.append([math.cos(alpha * a), math.sin(alpha * a), -math.cos(alpha * b), -math.sin(alpha * b)])
+            rows.append(
+                [-s * math.sin(alpha * a), s * math.cos(alpha * a), t * math.sin(alpha * b), -t * math.cos(alpha * b)]
+            )
+        return float(np.linalg.svd(np.array(rows), compute_uv=False)[-1])
+
+    found = exponents(list(zip(angles, k, strict=True)))
+    assert all(misfit(alpha) < 1e-11 for alpha in found)
+    assert all(misfit(alpha) > 1e-3 for alpha in (found[1:] + found[:-1]) / 2)
+
+
+def test_coefficients_at_a_point_are_those_of_the_exponent_there():
+    """Where the conductivity varies its value at the point counts. No singular functions are taken from fluxes that
+    are not along the normal."""
+    corner = pf.Box([0, 0], [1, 1])
+    regions = pf.Regions(corner=corner, rest=PLATE - corner)
+
+    def problem(k):
+        def operator(u, x):
+            return -pf.div(lambda y: k(y) @ pf.grad(u)(y))(x)
+
+        def out(u, x, normal):
+            return normal @ k(x) @ pf.grad(u)(x)
+
+        rest = {"operator": lambda u, x: -pf.laplacian(u)(x), "flux": lambda u, x, n: pf.normal_derivative(u, n)(x)}
+        interface = pf.Interface(flux={"corner": out, "rest": rest["flux"]})
+        return pf.Problem(regions, {"corner": operator, "rest": rest["operator"]}, 1.0, [pf.Dirichlet(0.0), interface])
+
+    varying = material_points(problem(lambda x: 50.0 * jnp.exp(x[0] - 2 * x[1]) * jnp.eye(2)))
+    alpha, functions = next((alpha, f) for point, alpha, f in varying if np.allclose(point, 0))
+    assert alpha == pytest.approx(exponents([(math.pi / 2, 50.0), (1.5 * math.pi, 1.0)])[0], abs=1e-4)
+    assert set(functions) == {"corner", "rest"}
+    slanted = material_points(problem(lambda x: jnp.array([[10.0, 4.0], [4.0, 3.0]])))
+    assert next((alpha, f) for point, alpha, f in slanted if np.allclose(point, 0)) == (0.5, {})
 
 
 def test_smooth_interfaces_are_not_singular_and_corners_of_inclusions_are():
-    assert all(alpha > 1 for _, alpha in material_points(inclusion(1.0, 400.0)))
+    assert all(alpha > 1 for _, alpha, _ in material_points(inclusion(1.0, 400.0)))
     triangle = pf.Polygon([[-0.5, -0.4], [0.6, -0.3], [0.1, 0.5]])
     regions = pf.Regions(plate=PLATE - triangle, triangle=triangle)
     found = material_points(materials(regions, {"plate": 1.0, "triangle": 5.0}, pf.Dirichlet(0.0), source=1.0))
-    assert sum(alpha < 1 for _, alpha in found) == 3
+    assert sum(alpha < 1 for _, alpha, _ in found) == 3
 
 
 # ---- solutions
@@ -318,7 +369,7 @@ def test_a_wave_is_reflected_and_transmitted_where_the_medium_changes():
 
 def test_a_corner_of_an_inclusion_is_resolved():
     k, corner = 50.0, pf.Box([0, 0], [1, 1])
-    alpha = exponent([(math.pi / 2, k), (1.5 * math.pi, 1.0)])
+    alpha = exponents([(math.pi / 2, k), (1.5 * math.pi, 1.0)])[0]
     inside, outside = math.cos(alpha * 3 * math.pi / 4), math.cos(alpha * math.pi / 4)
 
     def around(x, middle, size):

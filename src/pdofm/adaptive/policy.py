@@ -18,7 +18,7 @@ from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.schedule import ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
-from pdofm.adaptive.spaces import has_singular_space, singular_space
+from pdofm.adaptive.spaces import harmonic_space, has_harmonic_space, has_singular_space, singular_space
 from pdofm.discrete.defaults import in_each_region
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
@@ -51,12 +51,13 @@ class Rule:
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. In several regions the singular functions of each of
-    them are tried at once. Then come polynomials, in many dimensions those in few of the variables at first: where the
-    solution is smooth nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them:
-    singular functions of corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks
-    and corners; where boxes do not apply or do not suffice, a layer, details that take more polynomials, and a
-    partition of unity. Networks and random features, which depend least on the shape of the solution, come last.
+    Features at hand come first. An evolution is marched in time. In several regions harmonic functions, or the singular
+    functions of each of them, are tried at once. Then come polynomials, in many dimensions those in few of the
+    variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come remedies for
+    what is known to spoil them: singular functions of corners, edges and round holes, then polynomials in boxes that
+    adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details that take
+    more polynomials, and a partition of unity. Networks and random features, which depend least on the shape of the
+    solution, come last.
     """
     for rule in RULES:
         if search.over:
@@ -132,6 +133,10 @@ def _grow_singular_functions(search: Search, why: str) -> None:
     )
 
 
+def _grow_harmonic_functions(search: Search, why: str) -> None:
+    search.grow("harmonic functions", why, lambda size: harmonic_space(search.problem, size), "clustered")
+
+
 def _refine_boxes(search: Search, why: str) -> None:
     start, ledger = time.perf_counter(), search.ledger
     try:
@@ -173,6 +178,10 @@ def _is_periodic(search: Search) -> bool:
     problem = search.problem
     axes = {condition.axis for condition in problem.stated if isinstance(condition, Periodic)}
     return not problem.layout.has_time and axes == set(range(problem.domain.dim))
+
+
+def _has_harmonic_regions(search: Search) -> bool:
+    return has_harmonic_space(search.problem)
 
 
 def _has_singular_regions(search: Search) -> bool:
@@ -227,7 +236,13 @@ RULES = (
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
     Rule("many dimensions: few of them may interact", _has_many_dimensions, _grow_sparse_polynomials),
     Rule(
-        "regions are round, or have Laplace's equation",
+        "Laplace's equation in each region, perhaps with a constant source",
+        _has_harmonic_regions,
+        _grow_harmonic_functions,
+        in_regions=True,
+    ),
+    Rule(
+        "regions are round, or have corners of their own",
         _has_singular_regions,
         _grow_singular_functions,
         in_regions=True,

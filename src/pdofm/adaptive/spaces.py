@@ -4,16 +4,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from pdofm.adaptive.singular import singular_functions
+from pdofm.adaptive.singular import EXPONENTS, singular_functions
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.discrete.defaults import shared
-from pdofm.domain import Domain, Regions, corners
+from pdofm.domain import Domain, Regions, corners, round_holes
+from pdofm.domain.holes import RoundHole
 from pdofm.features import (
     Chebyshev,
     Concatenate,
+    CornerFunctions,
     Features,
     HarmonicPolynomials,
+    HoleFunctions,
     RegionFeatures,
     polynomial_degree,
 )
@@ -23,14 +26,40 @@ HOLE_SHARE = 0.75
 """The degree of the functions around holes, as a part of the degree that all features would have as polynomials."""
 
 PLAIN, AROUND = 3, 2
-"""Where harmonic polynomials have the degree k, other polynomials have k / `PLAIN`, which is for a source that is
-constant, and multipoles around holes k / `AROUND`."""
+"""Beside harmonic polynomials of degree k there are all polynomials up to the degree `PLAIN`, for a source that is
+constant; multipoles around holes, and harmonic polynomials in regions that fill a hole, have the degree
+k / `AROUND`."""
+
+FILLS = 1e-6
+"""A region fills a round hole if its box is that of the hole, up to this fraction of the radius."""
 
 APART = 1e-6
 """A corner of a region is none of its neighbours if it is farther from them than this, in sizes of the domain."""
 
-FEWEST_PLAIN = 3
-"""The lowest degree of these other polynomials."""
+
+def harmonic_space(problem: Problem, size: int) -> Features:
+    """For k Δu = f with numbers k and f in each region: harmonic functions, about `size` together, and the few
+    polynomials that a constant source takes. What is left to satisfy are the conditions."""
+    regions = problem.regions
+    assert regions is not None
+    holes = [hole for region in regions.by_name.values() for hole in round_holes(region)]
+
+    def make(k: int) -> RegionFeatures:
+        found = dict[str, Features]()
+        for name, region in regions.by_name.items():
+            degree = k // AROUND if any(_fills(region, hole) for hole in holes) else k
+            found[name] = _harmonic(region, max(degree, PLAIN + 1), k // AROUND, _owns_its_corners(regions, name))
+        return RegionFeatures(regions, **found)
+
+    degree = PLAIN + 1
+    while make(degree + 1).size <= size:
+        degree += 1
+    return make(degree)
+
+
+def has_harmonic_space(problem: Problem) -> bool:
+    """Whether a problem has several regions with the equations k Δu = f."""
+    return problem.regions is not None and all(_is_laplacian(problem, term) for term in problem.equations)
 
 
 def singular_space(problem: Problem, size: int) -> Features:
@@ -38,19 +67,16 @@ def singular_space(problem: Problem, size: int) -> Features:
     regions = problem.regions
     if regions is None:
         return _with_singular_functions(problem.domain, size, is_whole=True)
-    sizes, found = shared(regions, size), dict[str, Features]()
-    for name, term in zip(regions.names, problem.equations, strict=True):
-        make = _harmonic if _is_laplacian(problem, term) else _with_singular_functions
-        found[name] = make(regions[name], sizes[name], _owns_its_corners(regions, name))
+    sizes = shared(regions, size)
+    found = {n: _with_singular_functions(regions[n], sizes[n], _owns_its_corners(regions, n)) for n in regions.names}
     return RegionFeatures(regions, **found)
 
 
 def has_singular_space(problem: Problem) -> bool:
     """Whether `singular_space` has more than polynomials for a problem with several regions."""
     assert problem.regions is not None
-    harmonic = any(_is_laplacian(problem, term) for term in problem.equations)
     regions = problem.regions
-    return harmonic or any(singular_functions(regions[n], 1, _owns_its_corners(regions, n)) for n in regions.names)
+    return any(singular_functions(regions[n], 1, _owns_its_corners(regions, n)) for n in regions.names)
 
 
 def _with_singular_functions(domain: Domain, size: int, is_whole: bool) -> Features:
@@ -63,18 +89,21 @@ def _with_singular_functions(domain: Domain, size: int, is_whole: bool) -> Featu
     return Concatenate(Chebyshev(domain, max(size - taken, size // 2)), *singular)
 
 
-def _harmonic(domain: Domain, size: int, is_whole: bool) -> Features:
-    """Harmonic polynomials, the singular functions of a domain, and a few other polynomials."""
-    degree = FEWEST_PLAIN + 1
+def _harmonic(domain: Domain, degree: int, around: int, is_whole: bool) -> Features:
+    """Harmonic polynomials, multipoles around holes, harmonic functions of corners, and a few other polynomials."""
+    parts: list[Features] = [Chebyshev(domain, degree=PLAIN), HarmonicPolynomials(domain, degree, PLAIN + 1)]
+    if round_holes(domain):
+        parts.append(HoleFunctions(domain, max(around, 1), raised=False))
+    if is_whole and corners(domain):
+        highest = float(np.clip(degree / 3, *EXPONENTS))
+        parts.append(CornerFunctions(domain, convex=True, degree=0, highest=highest))
+    return Concatenate(*parts)
 
-    def make(k: int) -> Features:
-        plain = max(FEWEST_PLAIN, k // PLAIN)
-        parts = [Chebyshev(domain, degree=plain), HarmonicPolynomials(domain, k, plain + 1)]
-        return Concatenate(*parts, *singular_functions(domain, max(k // AROUND, 1), is_whole))
 
-    while make(degree + 1).size <= size:
-        degree += 1
-    return make(degree)
+def _fills(region: Domain, hole: RoundHole) -> bool:
+    """Whether a region has the box of a hole."""
+    gaps = np.abs([region.lower - hole.center + hole.radius, region.upper - hole.center - hole.radius])
+    return bool(np.max(gaps) <= FILLS * hole.radius)
 
 
 def _owns_its_corners(regions: Regions, name: str) -> bool:

@@ -14,6 +14,7 @@ from pdofm.features.io import load, save
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import OVERLAP, PartitionOfUnity
 from pdofm.features.random import RandomFeatures
+from pdofm.features.sector import SectorFunctions
 from pdofm.features.slabs import Slabs
 from pdofm.features.sparse import SparsePolynomials
 from pdofm.features.spectral import Chebyshev, Fourier
@@ -40,6 +41,7 @@ __all__ = [
     "PartitionOfUnity",
     "RandomFeatures",
     "RegionFeatures",
+    "SectorFunctions",
     "Slabs",
     "SparsePolynomials",
     "StretchedPolynomials",

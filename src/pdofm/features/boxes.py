@@ -3,7 +3,7 @@ products of Chebyshev polynomials."""
 
 import abc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.domain.tree import BoxTree, TreeArrays
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.base import Features, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.spectral import contracted, products, table, tables
 from pdofm.numerics.batches import slices
@@ -28,6 +28,9 @@ MANY_POINTS = 64
 
 MOST_POLYNOMIALS = 2**20
 """Products of polynomials in one box, at most."""
+
+SPECIAL = 0.5
+"""Of functions that are no polynomials, such as the singular ones of a corner, so many are different along a line."""
 
 CHUNK_BYTES = 2**22
 """Size of the coefficients that are copied to points at once."""
@@ -42,14 +45,18 @@ def tensor_indices(degrees: tuple[int, ...]) -> Int[np.ndarray, "m d"]:
 class Patches:
     """Boxes that carry polynomials: corners (P, d), and degrees (P, d).
 
-    A patch is a box on which one polynomial lives; it may belong to several leaves of a tree.
+    A patch is a box on which one polynomial lives; it may belong to several leaves of a tree. Patches at singular
+    points may have `singular` functions beside the polynomials, by the number of the patch.
     """
 
-    are_polynomials = True
-    """Whether each patch has the tensor products of Chebyshev polynomials up to its degrees, which are independent."""
-
-    def __init__(self, lower: Points, upper: Points, degrees: Int[np.ndarray, "P d"]):
-        self.lower, self.upper, self.degrees = lower, upper, degrees
+    def __init__(
+        self,
+        lower: Points,
+        upper: Points,
+        degrees: Int[np.ndarray, "P d"],
+        singular: Mapping[int, Features] | None = None,
+    ):
+        self.lower, self.upper, self.degrees, self.singular = lower, upper, degrees, dict(singular or {})
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -57,31 +64,49 @@ class Patches:
     @cached_property
     def along(self) -> Int[np.ndarray, "P d"]:
         """The degrees of polynomials that resolve as much along a line: they tell how many points faces need."""
-        return self.degrees
+        return self.degrees + (SPECIAL * self.more).astype(int)[:, None]
+
+    @cached_property
+    def more(self) -> Int[np.ndarray, " P"]:
+        """Number of singular functions in each patch."""
+        return np.array([self.singular[i].size if i in self.singular else 0 for i in range(len(self))], dtype=int)
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " P"]:
-        """Number of polynomials in each patch."""
-        return np.prod(self.degrees + 1, axis=1)
+        """Number of functions in each patch: polynomials, then singular functions."""
+        return np.prod(self.degrees + 1, axis=1) + self.more
+
+    @cached_property
+    def are_polynomials(self) -> Bool[np.ndarray, " P"]:
+        """Whether a patch has the tensor products of Chebyshev polynomials up to its degrees, which are independent,
+        and nothing else."""
+        return self.more == 0
 
     @cached_property
     def starts(self) -> Int[np.ndarray, " P"]:
-        """The first polynomial of each patch, in the order of all of them; one more at the end."""
+        """The first function of each patch, in the order of all of them; one more at the end."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
     def of(self, patch: int) -> slice:
-        """The polynomials of a patch."""
+        """The functions of a patch."""
         return slice(int(self.starts[patch]), int(self.starts[patch + 1]))
+
+    def polynomials(self, patch: int) -> slice:
+        """The polynomials of a patch."""
+        return slice(int(self.starts[patch]), int(self.starts[patch + 1] - self.more[patch]))
 
     def shape(self, patch: int) -> tuple[int, ...]:
         """The degrees of a patch."""
         return tuple(self.degrees[patch].tolist())
 
     def jets(self, patch: int, points: Points, which: Sequence[Index]) -> Jets:
-        """The derivatives of the polynomials of a patch at points."""
+        """The derivatives of the functions of a patch at points."""
         degrees = self.shape(patch)
         along = tables(points, self.lower[patch], self.upper[patch], degrees, which)
-        return products(along, tensor_indices(degrees), which)
+        smooth = products(along, tensor_indices(degrees), which)
+        if patch not in self.singular:
+            return smooth
+        return np.concatenate([smooth, self.singular[patch].jets(points, which)], axis=2)
 
     def expand(
         self, patch: int, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
@@ -89,7 +114,11 @@ class Patches:
         """The derivatives at points of functions on a patch."""
         degrees = self.shape(patch)
         along = tables(points, self.lower[patch], self.upper[patch], degrees, which)
-        return contracted(along, tensor_indices(degrees), which, coefficients)
+        count = len(coefficients) - int(self.more[patch])
+        smooth = contracted(along, tensor_indices(degrees), which, coefficients[:count])
+        if patch not in self.singular:
+            return smooth
+        return smooth + self.singular[patch].expand(points, which, coefficients[count:])
 
     def expand_all(
         self,
@@ -112,6 +141,11 @@ class Patches:
             for here in slices(len(at), max(64, CHUNK_BYTES // (8 * size))):
                 some = at[here]
                 found[:, some] = self._gathered(owner[some], points[some], which, coefficients, degrees)
+        for patch, singular in self.singular.items():
+            at = np.flatnonzero(owner == patch)
+            own = coefficients[self.polynomials(patch).stop : self.of(patch).stop]
+            if len(at):
+                found[:, at] += singular.expand(points[at], which, own)
         return found
 
     def _gathered(
@@ -183,7 +217,8 @@ class InBoxes(Unmapped):
     @property
     def most_at_a_point(self) -> int:
         # One axis after the other is contracted, so that a point never has all products at once.
-        return int(np.max(self.degrees)) + 1 if self.patches.are_polynomials else int(self.patches.sizes.max())
+        patches = self.patches
+        return max(int(np.max(self.degrees)) + 1, int(np.max(patches.sizes, initial=0, where=~patches.are_polynomials)))
 
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""

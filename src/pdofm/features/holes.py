@@ -35,6 +35,7 @@ class HoleFunctions(Unmapped):
     Args:
         domain: a domain in two or three dimensions with round holes, which are found from its boundary.
         degree: the highest degree of the multipoles; those that are multiplied by r² have half of it.
+        raised: whether to include multipoles times r²; the others are harmonic.
     """
 
     tied_to: ClassVar[str] = "the holes of its domain. Make them anew: HoleFunctions(domain)"
@@ -44,8 +45,9 @@ class HoleFunctions(Unmapped):
     lower: Corner
     upper: Corner
     degree: int = eqx.field(static=True)
+    raised: bool = eqx.field(static=True)
 
-    def __init__(self, domain: Domain, degree: int = 10):
+    def __init__(self, domain: Domain, degree: int = 10, *, raised: bool = True):
         holes = round_holes(domain) if domain.dim in (2, 3) else []
         if not holes:
             raise FeaturesError(
@@ -55,7 +57,7 @@ class HoleFunctions(Unmapped):
         self.lower, self.upper = box_of(domain)
         self.centers = np.array([hole.center for hole in holes])
         self.radii = np.array([hole.radius for hole in holes])
-        self.degree = check_count("degree", degree, least=0)
+        self.degree, self.raised = check_count("degree", degree, least=0), raised
 
     @property
     def size(self) -> int:
@@ -74,7 +76,11 @@ class HoleFunctions(Unmapped):
         """The degrees of the functions of a hole: of the multipoles, then of those that are multiplied by r², which are
         counted twice, so that coarser spaces have both kinds in the same proportion."""
         degrees = self._degrees().astype(float)
-        return np.concatenate([degrees, 2 * degrees[2 * degrees <= self.degree]])
+        return np.concatenate([degrees, 2 * degrees[: self._few()]])
+
+    def _few(self) -> int:
+        """How many multipoles are also multiplied by r²."""
+        return int(np.count_nonzero(2 * self._degrees() <= self.degree)) if self.raised else 0
 
     def _order(self) -> Int[np.ndarray, " m"]:
         """Functions of low degree first; they are made hole by hole."""
@@ -82,7 +88,7 @@ class HoleFunctions(Unmapped):
 
     def __call__(self, x: Point) -> FeatureValues:
         scale = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
-        few = int(np.count_nonzero(2 * self._degrees() <= self.degree))
+        few = self._few()
 
         def at(center: Array, radius: Array) -> Array:
             offset = x - center
@@ -128,7 +134,7 @@ class HoleFunctions(Unmapped):
             square[tuple(2 * k for k in unit(dim, axis))] = np.full(len(offset), 2.0)
         multipoles = (_plane_jet if dim == 2 else _space_jet)(offset, square, radius, self.degree, below)
         scale = float(np.max(np.asarray(self.upper) - np.asarray(self.lower)))
-        few = int(np.count_nonzero(2 * self._degrees() <= self.degree))
+        few = self._few()
         factor = {index: each[None] / scale**2 for index, each in square.items()}
         raised = product(factor, {index: each[:few] for index, each in multipoles.items()}, which)
         return {index: np.concatenate([multipoles[index], raised[index]]) for index in which}
