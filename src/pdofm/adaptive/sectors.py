@@ -267,7 +267,7 @@ def _factors(problem: Problem, region: str, point: Vector) -> int | None:
     known = _symbol_at(problem, region, tuple(point.tolist()))
     if known is None:
         return None
-    sizes, is_constant = known
+    sizes, is_constant = dict(known[0]), known[1]
     first, second = sizes.pop((2, 0), 0.0), sizes.pop((0, 2), 0.0)
     mixed = max(abs(each) for index, each in {(1, 1): 0.0, **sizes}.items() if sum(index) >= 2)
     if first == 0 or not math.isfinite(first) or max(abs(first - second), mixed) > ISOTROPIC * abs(first):
