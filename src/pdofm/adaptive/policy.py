@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
+from pdofm.adaptive.harmonic import grow_harmonic_functions, has_harmonic_regions
 from pdofm.adaptive.layer import Layer, find_layer
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.schedule import ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
-from pdofm.adaptive.spaces import harmonic_space, has_harmonic_space, has_singular_space, singular_space
+from pdofm.adaptive.spaces import has_singular_space, singular_space
 from pdofm.discrete.defaults import in_each_region
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
@@ -133,10 +134,6 @@ def _grow_singular_functions(search: Search, why: str) -> None:
     )
 
 
-def _grow_harmonic_functions(search: Search, why: str) -> None:
-    search.grow("harmonic functions", why, lambda size: harmonic_space(search.problem, size), "clustered")
-
-
 def _refine_boxes(search: Search, why: str) -> None:
     start, ledger = time.perf_counter(), search.ledger
     try:
@@ -181,7 +178,7 @@ def _is_periodic(search: Search) -> bool:
 
 
 def _has_harmonic_regions(search: Search) -> bool:
-    return has_harmonic_space(search.problem)
+    return has_harmonic_regions(search.problem)
 
 
 def _has_singular_regions(search: Search) -> bool:
@@ -238,7 +235,7 @@ RULES = (
     Rule(
         "Laplace's equation in each region, perhaps with a constant source",
         _has_harmonic_regions,
-        _grow_harmonic_functions,
+        grow_harmonic_functions,
         in_regions=True,
     ),
     Rule(
