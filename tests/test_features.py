@@ -18,7 +18,7 @@ import pdofm as pf
 from pdofm.calculus.jets import up_to
 from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.errors import FeaturesError, UnknownNameError
-from pdofm.features import Features, SectorFunctions, Slabs
+from pdofm.features import Features, Mirrored, SectorFunctions, Slabs
 from pdofm.features.base import families, polynomial_degree
 from pdofm.features.declared import Declared
 from pdofm.features.regions import RegionPolynomials
@@ -124,6 +124,9 @@ FEATURES: dict[str, Build] = {
     "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
     "sector": lambda domain, size, key: SectorFunctions(
         domain, domain.lower - 0.1, np.array([0.6, 0.8]), [0.1, 0.7, 1.9, 2.0], degree=1
+    ),
+    "mirrored": lambda domain, size, key: Mirrored(
+        pf.RandomFeatures(domain, size, key=key), (0,) * domain.dim, (-1,) + (1,) * (domain.dim - 1)
     ),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
     "concatenate": lambda domain, size, key: pf.Concatenate(

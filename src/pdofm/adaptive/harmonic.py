@@ -24,9 +24,11 @@ from pdofm.features import (
     Features,
     HarmonicPolynomials,
     HoleFunctions,
+    Mirrored,
     RegionFeatures,
 )
 from pdofm.features.byregion import regions_of
+from pdofm.problem.conditions import Value
 from pdofm.problem.interface import FluxJump
 from pdofm.problem.problem import Problem
 from pdofm.solving.solution import Solution
@@ -44,8 +46,9 @@ FALLS = 3.0
 """Higher degrees pay as long as one of two consecutive steps divides the smallest estimate by this: steps are small and
 some raise only what hardly mattered."""
 
-PROBES, ON_HOLE = 16, 1e-9
-"""Points that tell where a condition holds, and how near to a round hole they lie, in sizes of the region."""
+PROBES, ON_HOLE, ON_FACE = 16, 1e-9, 1e-12
+"""Points that tell where a condition holds, and how near they lie to a round hole or to a face of the box of a region,
+in sizes of the region."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def grow_harmonic_functions(search: Search, why: str) -> None:
     degrees = dict.fromkeys(regions.names, Degrees(*FIRST[regions.dim]))
     estimates: list[float] = []
     while not search.over:
-        features = harmonic_space(regions, degrees)
+        features = harmonic_space(search.problem, degrees)
         if features.size > search.max_features:
             return
         found = search.attempt("harmonic functions", why, features, "clustered")
@@ -80,20 +83,43 @@ def grow_harmonic_functions(search: Search, why: str) -> None:
         degrees = _raised(search.problem, degrees, found)
 
 
-def harmonic_space(regions: Regions, degrees: Mapping[str, Degrees]) -> RegionFeatures:
+def harmonic_space(problem: Problem, degrees: Mapping[str, Degrees]) -> RegionFeatures:
     """Harmonic functions of given degrees in each region."""
-    return RegionFeatures(regions, **{name: _of_region(regions, name, degrees[name]) for name in regions.names})
+    regions = problem.regions
+    assert regions is not None
+    return RegionFeatures(
+        regions, **{name: _of_region(problem, regions, name, degrees[name]) for name in regions.names}
+    )
 
 
-def _of_region(regions: Regions, name: str, degrees: Degrees) -> Features:
+def _of_region(problem: Problem, regions: Regions, name: str, degrees: Degrees) -> Features:
     domain = regions[name]
     parts: list[Features] = [HarmonicPolynomials(domain, degrees.polynomials, raised=True)]
     if round_holes(domain):
-        parts.append(HoleFunctions(domain, degrees.multipoles, raised=False))
+        multipoles = HoleFunctions(domain, degrees.multipoles, raised=False)
+        below, above = _mirrors(problem, name)
+        parts.append(Mirrored(multipoles, below, above) if any((*below, *above)) else multipoles)
     if corners(domain) and owns_its_corners(regions, name):
         steepest = float(np.clip(degrees.polynomials / 3, *EXPONENTS))
         parts.append(CornerFunctions(domain, convex=True, degree=0, highest=steepest))
     return Concatenate(*parts)
+
+
+@lru_cache(maxsize=128)
+def _mirrors(problem: Problem, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The signs of mirror images in the lower and the upper faces of the box of a region: -1 for a face on which values
+    are given, 1 for one with other conditions, 0 for one without conditions, or with both kinds."""
+    domain = problem.domain if problem.regions is None else problem.regions[name]
+    near, sides = ON_FACE * domain.size, (domain.lower, domain.upper)
+    kinds: list[list[set[int]]] = [[set() for _ in range(domain.dim)] for _ in sides]
+    for term in problem.terms:
+        if term.region == name and isinstance(term.on, Part):
+            points, _ = term.on.sample(PROBES * domain.dim)
+            for side, at in zip(kinds, sides, strict=True):
+                for axis in np.flatnonzero(np.any(np.abs(points - at) < near, axis=0)).tolist():
+                    side[axis].add(-1 if isinstance(term.lhs, Value) else 1)
+    below, above = (tuple(each.copy().pop() if len(each) == 1 else 0 for each in side) for side in kinds)
+    return below, above
 
 
 def _raised(problem: Problem, degrees: Mapping[str, Degrees], found: Solution) -> dict[str, Degrees]:

@@ -11,6 +11,7 @@ from pdofm.features.edges import EdgeFunctions
 from pdofm.features.harmonic import HarmonicPolynomials
 from pdofm.features.holes import HoleFunctions
 from pdofm.features.io import load, save
+from pdofm.features.mirrored import Mirrored
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import OVERLAP, PartitionOfUnity
 from pdofm.features.random import RandomFeatures
@@ -37,6 +38,7 @@ __all__ = [
     "HarmonicPolynomials",
     "HoleFunctions",
     "InBoxes",
+    "Mirrored",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",
