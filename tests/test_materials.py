@@ -10,10 +10,12 @@ import pytest
 
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
-from pdofm.adaptive.sectors import exponents, material_points
+from pdofm.adaptive.exponents import exponents
+from pdofm.adaptive.sectors import material_points
 from pdofm.discrete.collocate import collocate
 from pdofm.domain.tree import Forest
 from pdofm.errors import DomainError, FeaturesError, ProblemError, UnknownNameError
+from pdofm.features import Mirrored
 from pdofm.features.regions import RegionPolynomials
 
 PLATE, DISK = pf.Box([-1, -1], [1, 1]), pf.Disk([0, 0], 0.5)
@@ -238,7 +240,10 @@ def test_coefficients_at_a_point_are_those_of_the_exponent_there():
         def out(u, x, normal):
             return normal @ k(x) @ pf.grad(u)(x)
 
-        rest = {"operator": lambda u, x: -pf.laplacian(u)(x), "flux": lambda u, x, n: pf.normal_derivative(u, n)(x)}
+        rest = {
+            "operator": lambda u, x: -pf.laplacian(u)(x),
+            "flux": lambda u, x, normal: pf.normal_derivative(u, normal)(x),
+        }
         interface = pf.Interface(flux={"corner": out, "rest": rest["flux"]})
         return pf.Problem(regions, {"corner": operator, "rest": rest["operator"]}, 1.0, [pf.Dirichlet(0.0), interface])
 
@@ -430,6 +435,68 @@ def test_derivatives_of_features_of_regions_are_those_of_their_region(seed):
     plate = features.of_region("plate").jets(points, which)
     outside = regions["plate"].contains(points)
     np.testing.assert_allclose(plate[:, outside], found[:, outside], rtol=1e-11, atol=1e-11)
+
+
+def charges(dim, inside, outside):
+    """The potential of a charge in the inclusion as the plate sees it, and of one outside as the inclusion sees it:
+    infinitely many multipoles, and polynomials of all degrees."""
+
+    def potential(x, at):
+        square = (x - jnp.array(at)) @ (x - jnp.array(at))
+        return jnp.log(square) if dim == 2 else 1 / jnp.sqrt(square)
+
+    plain = {"plate": lambda x: jnp.exp(x[0]) * jnp.cos(x[1]), "inclusion": lambda x: x[0] * x[1] - 1.0}
+    return {
+        "plate": lambda x: plain["plate"](x) + potential(x, inside),
+        "inclusion": lambda x: plain["inclusion"](x) + potential(x, outside),
+    }
+
+
+@pytest.mark.parametrize(("dim", "tol"), [(2, 1e-8), (3, 1e-3)])
+def test_harmonic_solutions_of_round_regions_have_as_many_degrees_as_they_need(dim, tol):
+    center = np.array([0.1, -0.1, 0.05])[:dim]
+    ball, box = (pf.Disk if dim == 2 else pf.Ball)(center, 0.4), pf.Box([-1.0] * dim, [1.0] * dim)
+    exact = charges(dim, center + 0.1, center + 0.8)
+    regions = pf.Regions(plate=box - ball, inclusion=ball)
+    problem = materials(regions, {"plate": 1.0, "inclusion": 20.0}, exact=exact, source=0.0, jump=None, flux_jump=None)
+    u = pf.solve(problem, tol=tol)
+    assert u.converged
+    assert u.space == "harmonic functions"
+    assert max(u.errors().regions.values()) < tol
+
+
+def test_mirror_images_satisfy_conditions_on_a_face(seed):
+    box = pf.Box([0, 0], [1, 2])
+    inner = pf.RandomFeatures(box, 5, key=seed)
+    features = Mirrored(inner, (-1, 1), (0, 0))
+    t = np.linspace(0.1, 0.9, 7)
+    left, below = np.stack([0 * t, 2 * t], axis=1), np.stack([t, 0 * t], axis=1)
+    np.testing.assert_allclose(features.jets(left, [(0, 0)])[0], 0.0, atol=1e-14)
+    np.testing.assert_allclose(features.jets(below, [(0, 1)])[0], 0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("names", [4, 2])
+def test_kelloggs_checkerboard_is_solved_with_its_singular_functions(names, tmp_path):
+    """The problem of exponent 0.1; with two regions each of them has two sectors at the middle."""
+    stated = pf.zoo.get("kellogg-checkerboard")
+    exact = stated.exact
+    if names == 2:
+        quarter = stated.regions.by_name
+        regions = pf.Regions(dark=quarter["first"] | quarter["third"], light=quarter["second"] | quarter["fourth"])
+        of = {"dark": ("first", "third"), "light": ("second", "fourth")}
+        exact = {
+            name: lambda x, a=a, b=b: jnp.where(x[1] > 0, stated.exact[a](x), stated.exact[b](x))
+            for name, (a, b) in of.items()
+        }
+        stated = materials(regions, {"dark": 161.4476387975881, "light": 1.0}, exact=exact, source=0.0)
+    u = solve_in_boxes(stated, 1e-4)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-4
+    assert u.features.singular
+    points = stated.domain.sample(100)
+    np.testing.assert_allclose(jax.vmap(u)(jnp.asarray(points)), u(points), rtol=1e-10, atol=1e-12)
+    pf.save(tmp_path / "u.pdofm", u)
+    np.testing.assert_array_equal(pf.load(tmp_path / "u.pdofm")(points), u(points))
 
 
 @pytest.mark.parametrize("in_boxes", [False, True])

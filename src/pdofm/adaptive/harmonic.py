@@ -17,7 +17,7 @@ from pdofm.adaptive.spaces import owns_its_corners
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.discrete.stiffness import amplifications
-from pdofm.domain import Domain, Part, Regions, corners, round_holes
+from pdofm.domain import Domain, Part, corners, round_holes
 from pdofm.features import (
     Concatenate,
     CornerFunctions,
@@ -38,6 +38,10 @@ FIRST = {2: (8, 4), 3: (6, 4)}
 
 RAISED = 1.5
 """A degree that is too low is multiplied by this, and raised by one."""
+
+INSIDE, AROUND = 1, 6
+"""Points inside and on boundaries, per function: nearly all functions satisfy the equation, so that the boundaries
+determine them."""
 
 MATTERS = 0.1
 """A degree is raised if the conditions that it serves are missed by this fraction of what the worst is missed by."""
@@ -74,7 +78,8 @@ def grow_harmonic_functions(search: Search, why: str) -> None:
         features = harmonic_space(search.problem, degrees)
         if features.size > search.max_features:
             return
-        found = search.attempt("harmonic functions", why, features, "clustered")
+        counts = INSIDE * features.size, AROUND * features.size
+        found = search.attempt("harmonic functions", why, features, "clustered", counts)
         if found is None:
             return
         estimates.append(found.error_estimate)
@@ -87,18 +92,20 @@ def harmonic_space(problem: Problem, degrees: Mapping[str, Degrees]) -> RegionFe
     """Harmonic functions of given degrees in each region."""
     regions = problem.regions
     assert regions is not None
-    return RegionFeatures(
-        regions, **{name: _of_region(problem, regions, name, degrees[name]) for name in regions.names}
-    )
+    return RegionFeatures(regions, **{name: _of_region(problem, name, degrees[name]) for name in regions.names})
 
 
-def _of_region(problem: Problem, regions: Regions, name: str, degrees: Degrees) -> Features:
+def _of_region(problem: Problem, name: str, degrees: Degrees) -> Features:
+    regions = problem.regions
+    assert regions is not None
     domain = regions[name]
     parts: list[Features] = [HarmonicPolynomials(domain, degrees.polynomials, raised=True)]
     if round_holes(domain):
         multipoles = HoleFunctions(domain, degrees.multipoles, raised=False)
         below, above = _mirrors(problem, name)
-        parts.append(Mirrored(multipoles, below, above) if any((*below, *above)) else multipoles)
+        parts.append(multipoles)
+        if any((*below, *above)):
+            parts.append(Mirrored(multipoles, below, above))
     if corners(domain) and owns_its_corners(regions, name):
         steepest = float(np.clip(degrees.polynomials / 3, *EXPONENTS))
         parts.append(CornerFunctions(domain, convex=True, degree=0, highest=steepest))

@@ -16,7 +16,8 @@ from pdofm._types import Mask, Points, Vector
 from pdofm.domain import Domain, Piece
 from pdofm.domain.tree import BoxTree, Faces, TreeArrays
 from pdofm.features import Concatenate, Features, SectorFunctions
-from pdofm.features.boxes import BoxPolynomials, InBoxes, Patches, grouped
+from pdofm.features.boxes import BoxPolynomials, InBoxes
+from pdofm.features.patches import Patches, grouped
 from pdofm.numerics.nodes import midpoints
 from pdofm.numerics.sampling import UnitPoints
 

@@ -22,7 +22,7 @@ from pdofm.discrete.weighted import Weighted
 from pdofm.domain import Part
 from pdofm.errors import SolveError
 from pdofm.features import Features
-from pdofm.features.boxes import tensor_indices
+from pdofm.features.patches import tensor_indices
 from pdofm.features.spectral import products, tables
 from pdofm.numerics.blocks import BlockQR, Leaf
 from pdofm.numerics.nodes import tensor_chebyshev

@@ -15,7 +15,7 @@ from pdofm.discrete.skeleton import Placed, Seam, on_part, seams
 from pdofm.domain import Domain, Part, Piece
 from pdofm.domain.tree import BoxTree, Forest
 from pdofm.features import Features, SectorFunctions
-from pdofm.features.boxes import Patches
+from pdofm.features.patches import Patches
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.sampling import UnitPoints
 

@@ -23,7 +23,8 @@ from pdofm.domain.tree import BoxTree, TreeArrays
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Features, Jets
 from pdofm.features.box import Corner, HasBox
-from pdofm.features.boxes import SPECIAL, InBoxes, Patches, equal_boxes, grouped, numbered
+from pdofm.features.boxes import InBoxes, equal_boxes, numbered
+from pdofm.features.patches import SPECIAL, Patches, grouped
 from pdofm.numerics.sampling import generator
 
 

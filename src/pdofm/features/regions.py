@@ -12,8 +12,9 @@ from pdofm.domain import Regions
 from pdofm.domain.tree import TreeArrays
 from pdofm.errors import unknown_name
 from pdofm.features.base import Features
-from pdofm.features.boxes import BoxPolynomials, Patches
+from pdofm.features.boxes import BoxPolynomials
 from pdofm.features.byregion import region_number, regions_of
+from pdofm.features.patches import Patches
 
 
 class RegionPolynomials(BoxPolynomials):
