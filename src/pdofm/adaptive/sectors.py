@@ -134,7 +134,7 @@ def material_points(problem: Problem) -> list[tuple[Vector, float, dict[str, lis
                 if degree is not None and len(alphas) > 1:
                     middle = (sector.start + sector.end) / 2
                     direction = np.array([math.cos(middle), math.sin(middle)])
-                    used = alphas[alphas <= HIGHEST - degree]
+                    used = alphas[alphas <= HIGHEST - degree].tolist()
                     made = SectorFunctions(problem.domain, point, direction, used, degree)
                     functions.setdefault(name, []).append(made)
         found.append((point, smallest, functions))

@@ -41,7 +41,7 @@ class SectorFunctions(Unmapped):
     degree: int = eqx.field(static=True)
 
     def __init__(
-        self, domain: HasBox, apex: Vector, middle: Vector, exponents: Sequence[float] | Vector, degree: int = 0
+        self, domain: HasBox, apex: Vector, middle: Vector, exponents: Sequence[float], degree: int = 0
     ):
         self.lower, self.upper = box_of(domain)
         self.apex, self.middle = np.array(apex, dtype=float), np.array(middle, dtype=float)
