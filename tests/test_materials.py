@@ -479,14 +479,13 @@ def test_mirror_images_satisfy_conditions_on_a_face(seed):
 def test_kelloggs_checkerboard_is_solved_with_its_singular_functions(names, tmp_path):
     """The problem of exponent 0.1; with two regions each of them has two sectors at the middle."""
     stated = pf.zoo.get("kellogg-checkerboard")
-    exact = stated.exact
+    quarters = stated.exact
     if names == 2:
         quarter = stated.regions.by_name
         regions = pf.Regions(dark=quarter["first"] | quarter["third"], light=quarter["second"] | quarter["fourth"])
         of = {"dark": ("first", "third"), "light": ("second", "fourth")}
         exact = {
-            name: lambda x, a=a, b=b: jnp.where(x[1] > 0, stated.exact[a](x), stated.exact[b](x))
-            for name, (a, b) in of.items()
+            name: lambda x, a=a, b=b: jnp.where(x[1] > 0, quarters[a](x), quarters[b](x)) for name, (a, b) in of.items()
         }
         stated = materials(regions, {"dark": 161.4476387975881, "light": 1.0}, exact=exact, source=0.0)
     u = solve_in_boxes(stated, 1e-4)

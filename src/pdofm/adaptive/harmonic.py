@@ -15,7 +15,7 @@ from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import EXPONENTS
 from pdofm.adaptive.spaces import owns_its_corners
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Term
+from pdofm.calculus.terms import Average, Difference, Term
 from pdofm.discrete.stiffness import amplifications
 from pdofm.domain import Domain, Part, corners, round_holes
 from pdofm.features import (
@@ -136,12 +136,12 @@ def _raised(problem: Problem, degrees: Mapping[str, Degrees], found: Solution) -
     assert regions is not None
     missed: dict[tuple[str, bool], float] = {}
     for term in problem.terms:
-        if term.on is not None and term.name in found.stats.residuals:
+        if term.on is not None and not isinstance(term.on, Average) and term.name in found.stats.residuals:
             error = found.stats.residuals[term.name].held_out / _size(problem, term)
             for name in regions_of(term):
                 here = name, _lies_on_holes(regions[name], term)
                 missed[here] = max(missed.get(here, 0.0), error)
-    least = MATTERS * max(missed.values())
+    least = MATTERS * max(missed.values(), default=0.0)
 
     def higher(name: str, at_holes: bool, degree: int) -> int:
         return int(RAISED * degree) + 1 if missed.get((name, at_holes), 0.0) >= least else degree
@@ -152,9 +152,10 @@ def _raised(problem: Problem, degrees: Mapping[str, Degrees], found: Solution) -
     }
 
 
-@lru_cache(maxsize=256)
 def _size(problem: Problem, term: Term) -> float:
     """How large the left side of a condition is per unknown or derivative; fluxes that are amplified count more."""
+    if isinstance(term.lhs, Difference):
+        return 1.0
     at, normals = term.on.sample(PROBES) if isinstance(term.on, Part) else (np.asarray(term.on)[:PROBES], None)
     normals = np.zeros_like(at) if normals is None else normals
     found = symbol_of(term.lhs, problem.layout_of(term), at.shape[1], at.shape[1]).linearise(at, normals)

@@ -40,9 +40,7 @@ class SectorFunctions(Unmapped):
     exponents: tuple[float, ...] = eqx.field(static=True)
     degree: int = eqx.field(static=True)
 
-    def __init__(
-        self, domain: HasBox, apex: Vector, middle: Vector, exponents: Sequence[float], degree: int = 0
-    ):
+    def __init__(self, domain: HasBox, apex: Vector, middle: Vector, exponents: Sequence[float], degree: int = 0):
         self.lower, self.upper = box_of(domain)
         self.apex, self.middle = np.array(apex, dtype=float), np.array(middle, dtype=float)
         self.exponents, self.degree = tuple(float(each) for each in exponents), degree
