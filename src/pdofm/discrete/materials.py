@@ -74,8 +74,10 @@ class MaterialCover:
         each = [cover.patches for cover in self.covers]
         shifted = zip(each, self.starts.tolist(), strict=False)
         singular = {start + i: functions for p, start in shifted for i, functions in p.singular.items()}
-        corners = (np.concatenate([getattr(p, name) for p in each]) for name in ("lower", "upper", "degrees"))
-        return Patches(*corners, singular)
+        lower, upper, degrees = (
+            np.concatenate([getattr(p, name) for p in each]) for name in ("lower", "upper", "degrees")
+        )
+        return Patches(lower, upper, degrees, singular)
 
     @cached_property
     def features(self) -> RegionPolynomials:

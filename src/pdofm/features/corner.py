@@ -175,8 +175,8 @@ def singular_jet(
     """
     z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
     with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
-        log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
-        values = _powers_of(log, exponents)
+        size, angle = np.log(np.sum(along**2, axis=1)) / 2, np.arctan2(along[:, 1], along[:, 0])
+        log, inverse, values = size + 1j * angle, 1 / z, _powers_of(size, angle, exponents)
         derivatives = []
         # The k-th derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
         p, q = np.ones(len(exponents)), np.zeros(len(exponents))
@@ -192,12 +192,14 @@ def singular_jet(
     return found
 
 
-def _powers_of(log: Complex[np.ndarray, " n"], exponents: Vector) -> Complex[np.ndarray, "k n"]:
-    """z^α from log z. Multiples of the first exponent are powers of one function."""
+def _powers_of(
+    log: Float[np.ndarray, " n"], angle: Float[np.ndarray, " n"], exponents: Float[np.ndarray, " k"]
+) -> Complex[np.ndarray, "k n"]:
+    """z^α from log |z| and the angle of z. Multiples of the first exponent are powers of one function."""
     multiples = np.round(exponents / exponents[0]).astype(int)
     if np.max(np.abs(multiples * exponents[0] - exponents)) > 1e-14 * exponents[-1]:
-        return np.exp(exponents[:, None] * log.real) * np.exp(1j * (exponents[:, None] * log.imag))
-    first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
+        return np.exp(exponents[:, None] * log) * np.exp(1j * (exponents[:, None] * angle))
+    first = np.exp(exponents[0] * log) * np.exp(1j * (exponents[0] * angle))
     return np.cumprod(np.repeat(first[None], multiples[-1], axis=0), axis=0)[multiples - 1]
 
 

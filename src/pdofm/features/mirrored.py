@@ -78,7 +78,7 @@ class Mirrored(Wrapper):
     def __call__(self, x: Point) -> FeatureValues:
         total: Array | float = 0.0
         for sign, slopes, offsets in self._images():
-            total = total + sign * self.inner(slopes * x + offsets)
+            total = total + sign * self.inner(jnp.asarray(slopes) * x + offsets)
         return jnp.asarray(total)
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
