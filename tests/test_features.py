@@ -126,7 +126,7 @@ FEATURES: dict[str, Build] = {
         domain, domain.lower - 0.1, np.array([0.6, 0.8]), [0.1, 0.7, 1.9, 2.0], degree=1
     ),
     "mirrored": lambda domain, size, key: Mirrored(
-        pf.RandomFeatures(domain, size, key=key), (0,) * domain.dim, (-1,) + (1,) * (domain.dim - 1)
+        pf.RandomFeatures(domain, size, key=key), (0,) * domain.dim, (1,) * domain.dim
     ),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
     "concatenate": lambda domain, size, key: pf.Concatenate(
@@ -157,6 +157,7 @@ NOT_DENSE = {
     "functions": "four functions, whatever the size",
     "corner": "two functions per corner, whatever the size",
     "sector": "functions of one point, whatever the size",
+    "mirrored": "even about the upper faces",
     "hard": "zero on the boundary",
     "hard-polynomials": "zero on the boundary",
 }

@@ -6,14 +6,13 @@ such conditions, and what is left for other functions to do is smooth far beyond
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import product as combinations
 from math import prod
 from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import FeatureValues, Point, Points, Vector
@@ -64,28 +63,30 @@ class Mirrored(Wrapper):
     def ranks(self) -> Float[np.ndarray, " m"]:
         return self.inner.ranks
 
-    def _images(self) -> Iterator[tuple[int, Vector, Vector]]:
-        """Sign, slopes ±1 and offsets of each map of a point to an image: slopes * x + offsets."""
-        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
-        choices = [
-            [(1, 1.0, 0.0), *([(a, -1.0, 2 * low)] if a else []), *([(b, -1.0, 2 * high)] if b else [])]
-            for a, b, low, high in zip(self.below, self.above, lower.tolist(), upper.tolist(), strict=True)
-        ]
-        for each in product(*choices):
-            signs, slopes, offsets = zip(*each, strict=True)
-            yield prod(signs), np.array(slopes), np.array(offsets)
+    def _images(self) -> Iterator[tuple[int, Vector, Vector, Vector]]:
+        """The sign of each image, and the map of a point to it: slopes * x + below * lower + above * upper."""
+        choices = [[(1, 0), *([(a, -1)] if a else []), *([(b, 1)] if b else [])] for a, b in self._signs()]
+        for each in combinations(*choices):
+            signs, faces = zip(*each, strict=True)
+            face = np.array(faces, dtype=float)
+            yield prod(signs), 1 - 2 * np.abs(face), 2.0 * (face < 0), 2.0 * (face > 0)
+
+    def _signs(self) -> Iterator[tuple[int, int]]:
+        return zip(self.below, self.above, strict=True)
 
     def __call__(self, x: Point) -> FeatureValues:
-        total: Array | float = 0.0
-        for sign, slopes, offsets in self._images():
-            total = total + sign * self.inner(jnp.asarray(slopes) * x + offsets)
-        return jnp.asarray(total)
+        lower, upper, values = jnp.asarray(self.lower), jnp.asarray(self.upper), []
+        for sign, slopes, below, above in self._images():
+            image = jnp.asarray(slopes) * x + jnp.asarray(below) * lower + jnp.asarray(above) * upper
+            values.append(sign * self.inner(image))
+        return jnp.sum(jnp.stack(values), axis=0)
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
         powers = np.array(which).reshape(len(which), -1)
         found = np.zeros((len(which), self.size, len(points)))
-        for sign, slopes, offsets in self._images():
-            jet = np.swapaxes(self.inner.jets(slopes * points + offsets, which), 1, 2)
+        for sign, slopes, below, above in self._images():
+            jet = np.swapaxes(self.inner.jets(slopes * points + below * lower + above * upper, which), 1, 2)
             for row, factor in enumerate(sign * np.prod(slopes**powers, axis=1)):
                 found[row] += factor * jet[row]
         return np.swapaxes(found, 1, 2)

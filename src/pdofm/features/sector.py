@@ -35,8 +35,8 @@ class SectorFunctions(Unmapped):
 
     lower: Corner
     upper: Corner
-    apex: Float[np.ndarray, " 2"]
-    middle: Float[np.ndarray, " 2"]
+    apex: Float[Array | np.ndarray, " 2"]
+    middle: Float[Array | np.ndarray, " 2"]
     exponents: tuple[float, ...] = eqx.field(static=True)
     degree: int = eqx.field(static=True)
 
@@ -59,11 +59,13 @@ class SectorFunctions(Unmapped):
 
     def _turn(self) -> Float[np.ndarray, "2 2"]:
         """The map to coordinates along and across the middle, in sizes of the domain."""
-        c, s = self.middle
+        c, s = np.asarray(self.middle)
         return np.array([[c, s], [-s, c]]) / float(np.max(np.asarray(self.upper) - np.asarray(self.lower)))
 
     def __call__(self, x: Point) -> FeatureValues:
-        along = jnp.asarray(self._turn()) @ (x - self.apex)
+        offset = (x - self.apex) / jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
+        c, s = jnp.asarray(self.middle)
+        along = jnp.stack([c * offset[0] + s * offset[1], c * offset[1] - s * offset[0]])
         log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
         exponents = np.array(self.exponents)
         whole: Array = jnp.asarray(are_whole(exponents))
@@ -76,7 +78,7 @@ class SectorFunctions(Unmapped):
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         below, turn, powers = closure(tuple(which)), self._turn(), self._powers()
-        along = (points - self.apex) @ turn.T
+        along = (points - np.asarray(self.apex)) @ turn.T
         singular = singular_jet(along, turn, np.array(self.exponents), below)
         jet = product(
             monomials(along, turn, powers, below), {index: each[None] for index, each in singular.items()}, which

@@ -18,8 +18,7 @@ from pdofm.calculus.terms import Term
 from pdofm.domain import Part
 from pdofm.domain.tree import BoxTree
 from pdofm.errors import SolveError
-from pdofm.features.boxes import BoxPolynomials
-from pdofm.features.patches import Patches
+from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.features.spectral import table
 from pdofm.marching.arrays import Mask, Points, Vector
 from pdofm.marching.band import BandLU, BandPattern
