@@ -89,6 +89,15 @@ def test_a_nonlinear_problem_is_solved_in_the_boxes_of_its_solution(make):
         pf.factor(problem, found.features)
 
 
+@pytest.mark.parametrize(("initial", "middle"), [(None, 0.14054), (lambda x: 16 * x[0] * (1 - x[0]), 4.09147)])
+def test_the_start_decides_which_solution_an_iteration_in_boxes_finds(initial, middle):
+    line = pf.Interval(0, 1)  # Bratu's equation has two solutions
+    problem = pf.Problem(line, lambda u, x: pf.laplacian(u)(x) + jnp.exp(u(x)), 0.0, conditions=[pf.Dirichlet(0.0)])
+    u = pf.solve(problem, pf.BoxPolynomials.grid(line, 3, 12), method=pf.Newton(initial=initial))
+    assert u.converged, u.reason
+    assert u([0.5]) == pytest.approx(middle, abs=1e-5)
+
+
 @pytest.mark.parametrize("domain", [SQUARE, DISK, SQUARE - pf.Box([0, 0], [1, 1])])
 def test_sources_and_boundary_values_are_solved_from_one_factorisation(domain):
     solver = pf.factor(poisson(domain=domain), pf.BoxPolynomials.grid(domain, 4, 10))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.solving.ending import judge_iteration, judge_training
 from pdofm.solving.verdict import (
     ACCEPTABLE,
     HIDDEN,
@@ -18,8 +19,6 @@ from pdofm.solving.verdict import (
     Verdict,
     is_accurate,
     judge,
-    judge_iteration,
-    judge_training,
     remedy_for,
 )
 
@@ -99,29 +98,43 @@ def test_the_remedy_follows_from_the_numbers():
 
 
 STEPS = {
-    Status.CONVERGED: ({"residual": 0.1, "change": 1e-11}, None),
-    Status.OUT_OF_STEPS: ({"residual": 0.1, "change": 0.5}, 20),
-    Status.DIVERGED: ({"residual": math.inf, "change": 0.5}, None),
+    Status.CONVERGED: ({"residual": 0.1, "change": 1e-11, "gain": 1.0}, None),
+    Status.OUT_OF_STEPS: ({"residual": 0.1, "change": 0.5, "gain": 1.0}, 20),
+    Status.DIVERGED: ({"residual": math.inf, "change": 0.5, "gain": 1.0}, None),
 }
 
 
 @pytest.mark.parametrize("status", STEPS)
 def test_an_iteration_ends_for_a_reason(status):
     step, most = STEPS[status]
-    verdict = judge_iteration([step], 1.0, 1e-10, 1e-6, most)
+    verdict = judge_iteration(step, 1.0, 1e-10, 1e-6, most)
     assert verdict is not None
     assert verdict.status is status
 
 
+def ended(residual: float, change: float, gain: float = 1.0) -> Verdict | None:
+    """The verdict after a step from a residual of 1."""
+    return judge_iteration({"residual": residual, "change": change, "gain": gain}, 1.0, 1e-10, 1e-6, None)
+
+
 def test_an_iteration_goes_on_while_its_steps_are_large():
-    assert judge_iteration([{"residual": 0.5, "change": 0.1}], 1.0, 1e-10, 1e-6, None) is None
+    assert ended(0.5, 0.1) is None
 
 
 def test_an_iteration_that_stalls_below_its_threshold_has_converged():
-    stalled = judge_iteration([{"residual": 1.0, "change": 1e-7}], 1.0, 1e-10, 1e-6, None)
+    stalled = ended(1.0, 1e-7)
     assert stalled is not None
     assert stalled.converged
-    assert judge_iteration([{"residual": 0.1, "change": 1e-7}], 1.0, 1e-10, 1e-6, None) is None
+    assert ended(0.1, 1e-7) is None
+
+
+def test_an_iteration_whose_steps_cannot_lower_the_residual_has_converged():
+    flat = ended(0.999, 1e-4, gain=0.01)
+    assert flat is not None
+    assert flat.converged
+    assert ended(0.5, 1e-4, gain=0.01) is None
+    assert ended(0.999, 1e-4, gain=0.5) is None
+    assert ended(0.999, 1e-2, gain=0.01) is None
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,27 @@
 """One solve in given boxes: block QR instead of dense least squares, with an estimate from lower degrees."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from pdofm._types import Key
+from pdofm._types import Coefficients, Key
 from pdofm.calculus.terms import Average
 from pdofm.discrete.boxed import cover_of, random_polynomial, sensitivity, undetermined
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
 from pdofm.features import InBoxes
 from pdofm.numerics.executor import executor_of
+from pdofm.numerics.nodes import tensor_chebyshev
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes, nonlinear_names
 from pdofm.solving.clock import Clock
+from pdofm.solving.ending import START_NEARER
 from pdofm.solving.methods import Linear, Method, Newton
 from pdofm.solving.solution import Solution
-from pdofm.solving.verdict import NOT_UNIQUE, START_NEARER, Evidence, Status, Verdict, judge
+from pdofm.solving.start import start_values
+from pdofm.solving.verdict import NOT_UNIQUE, Evidence, Status, Verdict, judge
 
 SAFETY = 3.0
 """The estimate is so many times what the coarser solution suggests: it is meant to be too small in one case of ten."""
@@ -81,7 +85,7 @@ def fit_given(
     with clock("points"):
         cover = cover_of(problem.domain, features)
         probe = random_polynomial(problem, cover)
-        start = _start(newton, cover.features, problem.layout.components)
+        start = _start(newton, cover.features, problem)
     with clock("coarse"):
         coarse = fit_boxes(
             problem, cover_of(problem.domain, features, coarser=True), start, seed=seed, executor=executor, **steps
@@ -98,18 +102,39 @@ def fit_given(
     return Solution(problem, fine.features, fine.coefficients, error, judge(evidence, finer), stats)
 
 
-def _start(newton: Newton, features: InBoxes, components: int) -> tuple[InBoxes, np.ndarray] | None:
+def _start(newton: Newton, features: InBoxes, problem: Problem) -> tuple[InBoxes, Coefficients] | None:
     """The function that an iteration starts from; None for zero."""
-    if newton.initial is None:
+    initial, components = newton.initial, problem.layout.components
+    if initial is None:
         return None
-    space = getattr(newton.initial, "features", features)
-    c = np.asarray(getattr(newton.initial, "coefficients", newton.initial), dtype=np.float64)
-    if not isinstance(space, InBoxes) or c.shape != (space.size, components):
+    space = getattr(initial, "features", None)
+    if isinstance(space, InBoxes):
+        return space, initial.coefficients
+    if callable(initial) or isinstance(initial, Mapping) or np.ndim(initial) == 0:
+        return features, _fitted(initial, features, problem)
+    c = np.asarray(initial, dtype=np.float64)
+    if c.shape != (features.size, components):
         raise FeaturesError(
-            f"initial= has coefficients of shape {c.shape} for {type(space).__name__}; expected a solution in boxes, "
-            f"or coefficients of shape {(features.size, components)}."
+            f"initial= has coefficients of shape {c.shape}; expected coefficients of shape "
+            f"{(features.size, components)}, a solution, a number, or a function of the point."
         )
-    return space, c
+    return features, c
+
+
+def _fitted(initial: Any, features: InBoxes, problem: Problem) -> Coefficients:
+    """The coefficients that fit a function best, in each box at points of the domain."""
+    patches, domain = features.patches, problem.domain
+    unit = [tensor_chebyshev(tuple((along + 2).tolist())) for along in patches.along]
+    boxes = zip(patches.lower, patches.upper, unit, strict=True)
+    points = [lower + (upper - lower) * nodes for lower, upper, nodes in boxes]
+    inside = [each[domain.contains(each)] for each in points]
+    values = start_values(initial, problem.layout, np.concatenate(inside))
+    ends = np.cumsum([len(each) for each in inside])[:-1]
+    found = np.zeros((features.size, problem.layout.components))
+    for patch, (at, wanted) in enumerate(zip(inside, np.split(values, ends), strict=True)):
+        rows = patches.jets(patch, at, [(0,) * domain.dim])[0]
+        found[patches.of(patch)] = np.linalg.lstsq(rows, wanted, rcond=1e-12)[0]
+    return found
 
 
 def _estimate(coarse: BoxFit, fine: BoxFit) -> float:

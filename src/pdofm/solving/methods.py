@@ -22,8 +22,9 @@ from pdofm.discrete.system import Sums, System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
+from pdofm.solving.ending import START_NEARER, is_flat, judge_iteration
 from pdofm.solving.start import start_values
-from pdofm.solving.verdict import START_NEARER, Status, Verdict, judge_iteration
+from pdofm.solving.verdict import Status, Verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,17 +323,20 @@ def _iterate(
         if moved is None and kept is not None:
             system, kept = discretisation.system(c), None
             continue
+        relative_gain = gain**0.5 / max(merit, np.finfo(float).tiny)
         if moved is None:
             message = f"no step along Newton's direction lowers the residual after {len(steps)} steps"
             verdict = Verdict(Status.STUCK, message, START_NEARER)
+            if steps and is_flat(step.change, relative_gain):
+                verdict = Verdict(Status.CONVERGED, message)
             break
         c, system, keeps = moved
         kept = factorization if keeps else None
         values = step.target_values if c is target else discretisation.values(c)
         change = _relative_change(step.start_values, values)
-        steps.append({"residual": system.norm, "change": change})
+        steps.append({"residual": system.norm, "change": change, "gain": relative_gain})
         is_last = factored >= method.max_steps and kept is None
-        verdict = judge_iteration(steps, merit, method.tol, method.stall, method.max_steps if is_last else None)
+        verdict = judge_iteration(steps[-1], merit, method.tol, method.stall, method.max_steps if is_last else None)
         if verdict is not None:
             break
     found = discretisation.residuals(system)

@@ -2,16 +2,13 @@
 
 What counts as converged is decided in this file. A solve, a search, a factored problem and a
 training run collect `Evidence`, numbers that they measured, and `judge` goes through `CHECKS` in order; the first check
-that fails is the verdict. Iterations and training runs, which end for reasons of their own, are judged by
-`judge_iteration` and `judge_training`.
+that fails is the verdict. Iterations and training runs end for reasons of their own, which `ending` judges.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
-
-import numpy as np
 
 ACCEPTABLE = 1e-2
 """The relative error required where the user gives no tolerance: two correct digits."""
@@ -46,9 +43,6 @@ rounding, for u' = u over fifteen units of length, and 3e8 for Cauchy data of La
 
 UNLIKELY = 1e-6
 """Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise."""
-
-START_NEARER = "start nearer to the solution (initial=), or in fewer features"
-"""The remedy for an iteration that leads nowhere."""
 
 
 class Status(StrEnum):
@@ -165,7 +159,7 @@ def judge(evidence: Evidence, remedy: str | None = None) -> Verdict:
     elif evidence.estimate is None:
         message = "the problem determines its solutions"
     else:
-        message = "the linear problem was solved in one step"
+        message = f"the estimated relative error {evidence.estimate:.1e} is below {evidence.required:g}"
     return Verdict(Status.CONVERGED, message, evidence=evidence)
 
 
@@ -309,42 +303,3 @@ def remedy_for(evidence: Evidence) -> str:
             "condition"
         )
     return "use more features, and check whether the conditions contradict each other or leave the solution free"
-
-
-def judge_iteration(
-    steps: Sequence[Mapping[str, float]], residual_before: float, tol: float, stall: float, most: int | None
-) -> Verdict | None:
-    """The verdict after a step of an iteration, None to go on.
-
-    Args:
-        steps: the residual after each step, and how far it moved the values relative to their size.
-        residual_before: the residual before the last step.
-        tol: a step that moves the values by less ends the iteration.
-        stall: so does one that moves them by less than this while the residual no longer falls.
-        most: how many steps were allowed, if these were all; None if there may be more.
-    """
-    change, residual = steps[-1]["change"], steps[-1]["residual"]
-    if not np.isfinite(residual) or not np.isfinite(change):
-        return Verdict(Status.DIVERGED, "the iteration diverged: the residual is no longer finite", START_NEARER)
-    if change <= tol:
-        return Verdict(Status.CONVERGED, f"the last step is below tol = {tol:g}")
-    if change <= stall and residual > 0.9 * residual_before:
-        message = f"the residual no longer falls and the last step, {change:.0e}, is below stall = {stall:g}"
-        return Verdict(Status.CONVERGED, message)
-    if most is not None:
-        message = f"{most} steps did not suffice; the last one still moved the solution by {change:.0e}"
-        return Verdict(Status.OUT_OF_STEPS, message, "allow more (max_steps=), or start nearer (initial=)")
-    return None
-
-
-def judge_training(done: int, steps: int, tol: float, *, interrupted: bool, is_small: bool, is_finite: bool) -> Verdict:
-    """The verdict on a training run of `done` out of `steps` steps: whether the physics loss is as small as required,
-    and whether the loss is finite."""
-    if not is_finite:
-        message = f"the loss is no longer finite after {done} steps; the features from before that step are returned"
-        return Verdict(Status.DIVERGED, message, "use a smaller step size, or precision='float64'")
-    if is_small:
-        return Verdict(Status.CONVERGED, f"the physics loss fell below {tol:g} of its first value after {done} steps")
-    if interrupted:
-        return Verdict(Status.INTERRUPTED, f"interrupted after {done} of {steps} steps")
-    return Verdict(Status.OUT_OF_STEPS, f"all {steps} steps done")

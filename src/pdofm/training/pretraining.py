@@ -32,9 +32,10 @@ from pdofm.numerics.distance import distance
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.shown import Shown
+from pdofm.solving.ending import judge_training
 from pdofm.solving.fit import fit
 from pdofm.solving.solution import Solution
-from pdofm.solving.verdict import Evidence, Status, Verdict, judge, judge_training
+from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 from pdofm.training.checkpoint import fingerprint, resume, write
 from pdofm.training.keeping import best_of, check_keep
 from pdofm.training.loop import BROKEN, GOING, SMALL, Recipe, State, cast, draw, train, trainable_mask
