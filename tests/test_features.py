@@ -163,7 +163,15 @@ NOT_DENSE = {
 }
 WITHOUT_SCALE = FIXED | {"box-features"}
 # A plane box has neither holes nor edges, nor several regions; see test_singular_functions.py and test_materials.py.
-ELSEWHERE = {pf.HoleFunctions, pf.EdgeFunctions, pf.HarmonicPolynomials, pf.RegionFeatures, RegionPolynomials}
+# A change of basis is in test_moving.py.
+ELSEWHERE = {
+    pf.HoleFunctions,
+    pf.EdgeFunctions,
+    pf.HarmonicPolynomials,
+    pf.Combined,
+    pf.RegionFeatures,
+    RegionPolynomials,
+}
 WITH_CORNERS = dict.fromkeys(("corner", "sector"), "there are no corners but those of plane domains")
 DISCONTINUOUS = {"partition-a": "a sum of its features jumps at the interface, which its own terms forbid"}
 
