@@ -123,7 +123,7 @@ FEATURES: dict[str, Build] = {
     "slabs": lambda domain, size, key: slabs(domain, size),
     "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
     "sector": lambda domain, size, key: SectorFunctions(
-        domain, domain.lower - 0.1, np.array([0.6, 0.8]), [0.1, 0.7, 1.9, 2.0], degree=1
+        domain, domain.lower - 0.1 * domain.size, np.array([0.6, 0.8]), [0.1, 0.7, 1.9, 2.0], degree=1
     ),
     "mirrored": lambda domain, size, key: Mirrored(
         pf.RandomFeatures(domain, size, key=key), (0,) * domain.dim, (1,) * domain.dim
