@@ -1,5 +1,6 @@
 """Hostile numerics: what a user may only meet by accident, the tests meet on purpose."""
 
+import gc
 import os
 import sys
 import zlib
@@ -10,27 +11,45 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores: threads 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
 
+from typing import TYPE_CHECKING
+
 import hypothesis
-import jax
-import jax.numpy as jnp
-import jaxtyping
 import pytest
 
-if "pdofm" in sys.modules:
-    raise RuntimeError("pdofm was imported before tests/conftest.py; its annotations would go unchecked.")
-jaxtyping.install_import_hook("pdofm", "beartype.beartype")
-
-import pdofm
-
-if not jax.config.jax_enable_x64:
-    raise RuntimeError("`import pdofm` did not switch float64 on; call jax.config.update in pdofm/__init__.py.")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_numpy_rank_promotion", "raise")
+if TYPE_CHECKING:
+    import pdofm
 
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pdofm" / "jax"
-jax.config.update("jax_compilation_cache_dir", str(_CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import pdofm such that its annotations are checked at each call, and make its numerics strict. The process that
+    only hands out tests to others, which wait for it, does without."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
+    if "pdofm" in sys.modules:
+        raise RuntimeError("pdofm was imported before tests/conftest.py; its annotations would go unchecked.")
+    import jax
+    import jaxtyping
+
+    jaxtyping.install_import_hook("pdofm", "beartype.beartype")
+
+    import pdofm  # noqa: F401 (for what it sets)
+
+    if not jax.config.jax_enable_x64:
+        raise RuntimeError("`import pdofm` did not switch float64 on; call jax.config.update in pdofm/__init__.py.")
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    jax.config.update("jax_compilation_cache_dir", str(_CACHE))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what stays until the end out of garbage collection, which would look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
 
 # The first example compiles and the others do not, so a deadline would measure the compiler.
 hypothesis.settings.register_profile("pdofm", deadline=None, derandomize=True)
@@ -42,6 +61,8 @@ _SESSION_SEED = os.environ.get("PDOFM_TEST_SEED", "0")
 @pytest.fixture(autouse=True, scope="module")
 def _forget_compiled_code():
     """Thousands of compiled functions in one process use up the memory maps that the system allows it."""
+    import jax
+
     yield
     jax.clear_caches()
 
@@ -53,14 +74,20 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture(scope="module")
-def annulus() -> pdofm.Solution:
+def annulus() -> "pdofm.Solution":
     """A solution to draw and to export."""
+    import pdofm
+
     return pdofm.solve(pdofm.zoo.get("poisson-annulus"), 80)
 
 
 @pytest.fixture(scope="module")
-def system() -> pdofm.Solution:
+def system() -> "pdofm.Solution":
     """A vector and a scalar that are not coupled: cheap, and linear."""
+    import jax.numpy as jnp
+
+    import pdofm
+
     problem = pdofm.Problem(
         pdofm.Box([-1, -1], [1, 1]),
         operator=lambda u, x: (pdofm.laplacian(u.v)(x), pdofm.laplacian(u.p)(x)),

@@ -8,6 +8,7 @@ import pytest
 
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.jumps import jumps_of_data
 from pdofm.adaptive.lengths import lengths
 from pdofm.adaptive.singular import singular_points
 from pdofm.discrete.cover import Cover
@@ -144,6 +145,27 @@ def test_peaks_elsewhere_and_narrower_are_found(seed):
     check(local.peak(float(width), tuple(center.tolist())), 1e-7, allowed=10)
 
 
+@pytest.mark.parametrize("key", range(3))
+@pytest.mark.parametrize(("order", "thinnest"), [(1, 1e-3), (2, 1e-3), (4, 1e-2)])  # fourth derivatives lose digits
+def test_layers_that_disturb_the_rest_of_an_interval_are_resolved(order, thinnest, key, seed):
+    """In an interval, the error that a residual causes is larger elsewhere than where it is."""
+    rng = np.random.default_rng(seed)
+    centers, widths = rng.uniform(0.1, 0.9, 2), thinnest * 10 ** rng.uniform(0, 1.5, 2)
+
+    def exact(x):
+        return jnp.sum(jnp.tanh((x[0] - centers) / widths)) + jnp.cos(3 * x[0])
+
+    interval = pf.Interval(0, 1)
+    conditions = [pf.Dirichlet(on=interval.part("x0=lower") if order == 1 else None)]
+    problem = pf.Problem(
+        interval,
+        operator=lambda u, x: pf.partial(u, *[0] * order)(x) * (-1 if order == 2 else 1) + u(x),
+        conditions=conditions + [pf.Neumann()] * (order == 4),
+        exact=exact,
+    )
+    check(problem, 1e-7, key=key)
+
+
 def test_a_cube_is_solved():
     check(problems.smooth_cube(), 1e-6)
 
@@ -202,3 +224,31 @@ def test_a_term_of_order_zero_determines_the_constant():
         exact=lambda x: 2 + jnp.cos(2 * x[0]) * jnp.cos(3 * x[1]),
     )
     check(problem)
+
+
+def test_jumps_of_boundary_data_are_found():
+    at_lid = {(0.0, 1.0), (1.0, 1.0)}
+    for name, expected in (("cavity-100", at_lid), ("cavity-regular", set()), ("poisson-corner", set())):
+        assert {tuple(point) for point in jumps_of_data(pf.zoo.get(name), 1e-9)} == expected
+
+
+def test_boxes_are_graded_towards_jumps_of_boundary_data():
+    square = pf.Box([0, 0], [1, 1])
+    angle = lambda x: 2 / jnp.pi * jnp.arctan2(x[1], x[0])  # harmonic, 0 below and 1 at the left
+    problem = pf.Problem(
+        square,
+        lambda u, x: -pf.laplacian(u)(x),
+        source=0.0,
+        conditions=[
+            pf.Dirichlet(0.0, on=square.part("x1=lower")),
+            pf.Dirichlet(1.0, on=square.part("x0=lower")),
+            pf.Dirichlet(angle, on=square.part("x0=upper", "x1=upper")),
+        ],
+    )
+    found = solve_in_boxes(problem, 1e-6)
+    x = square.sample(4000)
+    exact = 2 / np.pi * np.arctan2(x[:, 1], x[:, 0])
+    error = np.linalg.norm(found(x) - exact) / np.linalg.norm(exact)
+    assert found.converged
+    assert error < 1e-6
+    assert found.error_estimate > error / 3

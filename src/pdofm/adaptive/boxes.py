@@ -11,8 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Vector
+from pdofm.adaptive.cuts import crossings, cuts_of
 from pdofm.adaptive.lengths import layer_cuts, lengths
-from pdofm.adaptive.singular import Degrees, SingularPoint, first_tree, functions_by_region, grade, singular_points
+from pdofm.adaptive.singular import (
+    Degrees,
+    SingularPoint,
+    are_at_jumps,
+    first_tree,
+    functions_by_region,
+    grade,
+    singular_points,
+)
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.checks import check_problem
@@ -31,6 +40,9 @@ HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
 """Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
 in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
+
+WEAK = 2.0
+"""The exponent of a solution at a corner of the region where its source is: r² log r."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -77,7 +89,11 @@ this: that of a derivative, such as a pressure, may be negative."""
 
 SMALL = 0.25
 """An error in a patch whose side is r times that of the domain counts r to this power: between its share of the maximum
-and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places."""
+and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places. Where
+data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away.
+
+A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
+the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -175,7 +191,9 @@ class _Rounds:
         finest = sides / MOST_FIRST_BOXES[domain.dim]
         with np.errstate(divide="ignore"):
             largest = np.clip(PHASE / known.waves, finest, sides / FEWEST_BOXES)
-        self.tree = first_tree(problem, self.points, layer_cuts(problem, known, tol), largest)
+        cuts = cuts_of(problem)
+        self.points += [SingularPoint(point, WEAK) for point in crossings(cuts, domain)]
+        self.tree = first_tree(problem, self.points, [*cuts, *layer_cuts(problem, known, tol)], largest)
         first = tuple(
             int(min(FIRST_DEGREE[domain.dim] + 0.5 * wave * side, self.highest))
             for wave, side in zip(known.waves, largest, strict=True)
@@ -187,6 +205,9 @@ class _Rounds:
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         self.is_free = False
+        space_dim = domain.dim - problem.layout.has_time
+        order = max(max(problem.orders(axis)) for axis in range(space_dim))
+        self.power = SMALL if order <= domain.dim else float(domain.dim - order)
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
@@ -200,7 +221,7 @@ class _Rounds:
         cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known, self.singular)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
-        self.largest.append(float(np.max(_errors(found))))
+        self.largest.append(float(np.max(self._errors(found))))
         self._estimate(found)
         # A linearisation may leave a function free that the problem determines; two in a row hardly do.
         self.is_free = self.last is not None and not (found.is_unique or self.last.is_unique)
@@ -220,6 +241,10 @@ class _Rounds:
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
         self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
+
+    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
+        """What the indicators of patches mean for the whole."""
+        return found.indicator * found.local.importance**self.power
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -244,7 +269,7 @@ class _Rounds:
         """Raise degrees and split boxes where the indicator is large."""
         factor = 1.0 if math.isnan(self.factor) else self.factor
         goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
-        indicator, tails = _errors(found), found.tails.max(axis=1)
+        indicator, tails = self._errors(found), found.tails.max(axis=1)
         marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
         guilty = marked & (tails > INNOCENT * found.indicator)
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
@@ -288,8 +313,7 @@ class _Rounds:
             self.degrees.update(dict.fromkeys(pieces, after))
 
     def _sides(self, node: int) -> Vector:
-        lower, upper = self.tree.box(node)
-        return upper - lower
+        return np.subtract(*self.tree.box(node)[::-1])
 
     def _graded(self, members: list[int]) -> bool:
         """Grade the boxes of a patch towards a singular point that they touch; whether there is one."""
@@ -325,6 +349,11 @@ class _Rounds:
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
         grade(self.tree, self.degrees, node, point.point, smallest, degree)
 
+    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
+        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
+        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
+        return found.indicator * found.local.importance ** np.where(near, 1.0, SMALL)
+
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""
         assert self.best is not None
@@ -339,8 +368,3 @@ class _Rounds:
         verdict = judge(evidence, remedy)
         space = f"polynomials in {len(found.indicator)} boxes"
         return Solution(self.problem, found.features, found.coefficients, estimate, verdict, stats, space, attempts)
-
-
-def _errors(found: BoxFit) -> Float[np.ndarray, " P"]:
-    """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-    return found.indicator * found.local.importance**SMALL

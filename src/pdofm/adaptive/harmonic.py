@@ -101,7 +101,7 @@ def _of_region(problem: Problem, name: str, degrees: Degrees) -> Features:
     domain = regions[name]
     parts: list[Features] = [HarmonicPolynomials(domain, degrees.polynomials, raised=True)]
     if round_holes(domain):
-        multipoles = HoleFunctions(domain, degrees.multipoles, raised=False)
+        multipoles = HoleFunctions(domain, degrees.multipoles, powers=0)
         below, above = _mirrors(problem, name)
         parts.append(multipoles)
         if any((*below, *above)):

@@ -44,6 +44,7 @@ class Search(Shown):
         last: the solution of the last attempt.
         best: the solution with the smallest estimate, of those that have converged if there are any.
         reached: whether an answer is confirmed.
+        ceased: a march that ended early because the solution ceases to exist, as far as it can tell.
         ledger: what was tried, and the budget.
         verifier: looks at solutions where nothing was fitted.
     """
@@ -67,6 +68,7 @@ class Search(Shown):
         self.best: Solution | None = None
         self.last: Solution | None = None
         self.reached = False
+        self.ceased: Solution | None = None
         self._undetermined = 0  # attempts in a row
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
@@ -81,8 +83,8 @@ class Search(Shown):
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached, the solution is not unique, or the time is up."""
-        return self.reached or self.undetermined or self.ledger.is_out_of_time
+        """Whether the tolerance is reached, the solution is not unique or ceases to exist, or the time is up."""
+        return self.reached or self.undetermined or self.ceased is not None or self.ledger.is_out_of_time
 
     @property
     def undetermined(self) -> bool:
@@ -129,12 +131,12 @@ class Search(Shown):
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
         """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,
         from which it differs by `change`, or by the best one."""
-        if found.space not in self._best_of or _rank(found) < _rank(self._best_of[found.space]):
+        if found.space not in self._best_of or better(found, self._best_of[found.space]):
             self._best_of[found.space] = found
         if self._best_values is not None:
             change = float(np.fmin(change, distance(self._best_values, values)))
         self.reached = self._verdict(found, change).converged
-        if self.reached or self.best is None or self._best_values is None or _rank(found) < _rank(self.best):
+        if self.reached or self.best is None or self._best_values is None or better(found, self.best):
             self.best, self._best_values = found, values
         elif found.verdict.evidence.is_finished:  # it may confirm what stood alone
             self.reached = self._verdict(self.best, distance(self._best_values, values)).converged
@@ -205,6 +207,8 @@ class Search(Shown):
             if self.best is None:
                 raise
             interrupted = True
+        if self.ceased is not None:
+            return replace(self.ceased, attempts=tuple(self.ledger.attempts))
         best = self.best
         if best is None:
             raise SolveError(
@@ -256,13 +260,18 @@ class Search(Shown):
 
 def _checked(candidates: Sequence[Features]) -> tuple[Features, ...]:
     """Features, each once: equal ones would confirm each other."""
-    if isinstance(candidates, Features) or not all(isinstance(each, Features) for each in candidates):
+    if not isinstance(candidates, list | tuple) or not all(isinstance(each, Features) for each in candidates):
         raise SolveError("candidates must be a list of features, as in candidates=[pf.load('poisson-2d')].")
     kept: list[Features] = []
     for each in candidates:
         if not any(eqx.tree_equal(each, other) for other in kept):
             kept.append(each)
     return tuple(kept)
+
+
+def better(one: Solution, other: Solution) -> bool:
+    """Whether the first solution is better than the second: a converged one than another, then the smaller estimate."""
+    return _rank(one) < _rank(other)
 
 
 def _rank(solution: Solution) -> tuple[bool, float]:

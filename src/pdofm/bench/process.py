@@ -19,6 +19,9 @@ from pdofm.bench.timing import Row
 LIMIT = 300.0
 """Seconds after which a process is stopped."""
 
+ORDINARY = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Python keeps what it has compiled of modules, as it does for most users; an import takes longer otherwise."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -42,7 +45,7 @@ def ask(*arguments: str, environment: Mapping[str, str] | None = None, limit: fl
     """
     # Files, unlike pipes, keep everything that was written before the process crashed or was killed.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        command, variables = [sys.executable, *arguments], os.environ | (environment or {})
+        command, variables = [sys.executable, *arguments], os.environ | ORDINARY | (environment or {})
         start, code = time.perf_counter(), None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = subprocess.run(

@@ -168,12 +168,6 @@ class Branch(BoxTree):
     def split(self, node: int, axis: int, at: float | None = None) -> tuple[int, int]:
         return self._forest.split(node, axis, at)
 
-    def touches(self, node: int, point: Vector) -> bool:
-        """Whether a point lies in a box or on its boundary."""
-        lower, upper = self.box(node)
-        near = TOUCHING * np.max(upper - lower)
-        return bool(np.all((point >= lower - near) & (point <= upper + near)))
-
     @property
     def leaves(self) -> Int[np.ndarray, " n"]:
         return self._forest.of_tree(self.root)

@@ -52,7 +52,10 @@ class FeaturePatches(Patches):
     @cached_property
     def along(self) -> Int[np.ndarray, "P d"]:
         special = [np.count_nonzero(each.ranks[:k] == 0) for each, k in zip(self.local, self.used, strict=True)]
-        return self.degrees + (SPECIAL * np.array(special)).astype(int)[:, None]
+        # Faces have one dimension less, and more points for the special features, which the faces share.
+        faces = max(self.degrees.shape[1] - 1, 1)
+        on_faces = (self.degrees + 1) ** faces + (SPECIAL / faces**2 * np.array(special)).astype(int)[:, None]
+        return np.ceil(on_faces ** (1 / faces) - 1e-9).astype(int) - 1
 
     @cached_property
     def are_polynomials(self) -> Bool[np.ndarray, " P"]:

@@ -16,14 +16,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Complex, Float
+from jaxtyping import Array, Bool, Complex, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
 from pdofm.domain import Domain, corners
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, box_of
+
+HIGHEST_MONOMIAL = 100
+"""The highest degree of the monomials that singular functions are multiplied by."""
 
 
 class CornerFunctions(Unmapped):
@@ -39,6 +42,9 @@ class CornerFunctions(Unmapped):
         radial: whether the polynomials are powers of r² only, and exponents that are integers are left out. That is all
             that eigenfunctions of the Laplacian have at a corner with straight sides, where they are series of Bessel
             functions J_α(kr) sin(αθ).
+        first: the smallest exponent at every corner, of which the others are multiples; by default it follows from the
+            angle. Where several materials meet, exponents depend on their coefficients, and multiples of a small
+            number approximate all of them.
     """
 
     tied_to: ClassVar[str] = "the corners of its domain. Make them anew: CornerFunctions(domain)"
@@ -52,6 +58,7 @@ class CornerFunctions(Unmapped):
     degree: int = eqx.field(static=True)
     mixed: bool = eqx.field(static=True)
     radial: bool = eqx.field(static=True)
+    first: float | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -62,6 +69,7 @@ class CornerFunctions(Unmapped):
         convex: bool = False,
         mixed: bool = False,
         radial: bool = False,
+        first: float | None = None,
     ):
         found = [corner for corner in corners(domain) if convex or corner.angle > math.pi]
         if not found:
@@ -75,10 +83,25 @@ class CornerFunctions(Unmapped):
         self.angles = tuple(corner.angle for corner in found)
         self.highest, self.degree, self.mixed = float(highest), check_count("degree", degree, least=0), mixed
         self.radial = radial
+        if first is not None and not 0 < first <= highest:
+            raise FeaturesError(f"first is an exponent between 0 and highest={highest}; got {first!r}.")
+        self.first = None if first is None else float(first)
         if not self.size:
             raise FeaturesError(
                 f"All exponents at the corners of {domain!r} are integers: there are no radial functions to add."
             )
+
+    def __check_init__(self) -> None:
+        check_count("degree", self.degree, least=0, most=HIGHEST_MONOMIAL)
+        if not (0 < self.highest <= LARGEST_DEGREE and all(0 < angle <= 2 * math.pi + 1e-6 for angle in self.angles)):
+            raise FeaturesError(
+                f"Exponents must be positive and at most {LARGEST_DEGREE}, and angles between 0 and 2 pi; got highest="
+                f"{self.highest}, angles {list(self.angles)[:3]}."
+            )
+
+    def check_arrays(self) -> None:
+        if self.dim != 2 or not (self.apexes.shape == self.middles.shape == (len(self.angles), 2)):
+            raise FeaturesError("The arrays of CornerFunctions do not fit together: a corner has an apex and a middle.")
 
     @property
     def size(self) -> int:
@@ -87,6 +110,22 @@ class CornerFunctions(Unmapped):
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
+
+    @property
+    def owners(self) -> Int[np.ndarray, " m"]:
+        """The number of the corner that each function belongs to."""
+        each = [(np.flatnonzero(here), len(self._orders(angle))) for here, angle in self._groups()]
+        return np.concatenate([np.repeat(numbers, count) for numbers, count in each])
+
+    @property
+    def orders(self) -> Float[np.ndarray, " m"]:
+        """The power of the distance to the corner with which each function grows there, up to logarithms."""
+        return np.concatenate([np.tile(self._orders(angle), np.sum(here)) for here, angle in self._groups()])
+
+    def _orders(self, angle: float) -> Float[np.ndarray, " k"]:
+        """The same for the functions at one corner."""
+        exponents = np.tile(self._exponents(angle), 2)
+        return np.add.outer([p + q for p, q in self._powers()], exponents).reshape(-1)
 
     def __call__(self, x: Point) -> FeatureValues:
         size = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
@@ -143,7 +182,7 @@ class CornerFunctions(Unmapped):
 
     def _exponents(self, angle: float) -> Float[np.ndarray, " n"]:
         """The exponents α at a corner of that angle, up to the highest."""
-        first = math.pi / angle / (2 if self.mixed else 1)
+        first = self.first or math.pi / angle / (2 if self.mixed else 1)
         found = first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
         return found[~are_whole(found)] if self.radial else found
 

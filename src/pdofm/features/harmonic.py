@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from pdofm._types import FeatureValues, Point, Points
 from pdofm.calculus.jets import Index, Jet, closure, highest_order, product, unit
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.holes import solid_harmonics
 
@@ -48,6 +48,12 @@ class HarmonicPolynomials(Unmapped):
             )
         self.lowest = check_count("lowest", lowest, least=0)
         self.degree, self.raised = check_count("degree", degree, least=self.lowest), raised
+
+    def __check_init__(self) -> None:
+        check_count("degree", self.degree, least=check_count("lowest", self.lowest, least=0), most=LARGEST_DEGREE)
+
+    def check_arrays(self) -> None:
+        """There is no array but the corners of the box."""
 
     @property
     def size(self) -> int:

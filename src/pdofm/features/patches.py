@@ -16,7 +16,7 @@ MANY_POINTS = 64
 """With more points than this in each patch, functions are evaluated patch by patch."""
 
 SPECIAL = 0.5
-"""Of functions that are no polynomials, such as the singular ones of a corner, so many are different along a line."""
+"""Of functions that are no polynomials, such as the singular ones of a corner, so many are different on a face."""
 
 CHUNK_BYTES = 2**22
 """Size of the coefficients that are copied to points at once."""

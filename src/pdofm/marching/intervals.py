@@ -23,7 +23,7 @@ from pdofm.features.spectral import table
 from pdofm.marching.arrays import Mask, Points, Vector
 from pdofm.marching.band import BandLU, BandPattern
 from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined, local_sizes
-from pdofm.marching.spaces import States
+from pdofm.marching.spaces import States, forget
 from pdofm.marching.statement import PROBES, Statement, TermAt
 
 FIRST_LEVEL = 5
@@ -82,7 +82,7 @@ class Intervals:
         self.share = self.width / whole
         self.shape = (len(boxes), statement.components, degree + 1)
         self.size = int(np.prod(self.shape))
-        self.orders = statement.problem.orders(0)
+        self.orders = statement.orders(0)
         free = np.array([order == 0 for order in statement.time_orders])
         self.algebraic = np.broadcast_to(free[:, None], self.shape).reshape(-1)
         self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
@@ -99,6 +99,10 @@ class Intervals:
     def first(cls, statement: Statement, degree: int, floor: float = 1.0) -> "Intervals":
         """The intervals to begin with."""
         return cls(statement, degree, tuple((FIRST_LEVEL, i) for i in range(2**FIRST_LEVEL)), floor)
+
+    def forget(self) -> None:
+        """Free the memory of tables."""
+        forget(self, "_pattern", "_columns", "_seams")
 
     def _like(self, boxes: Boxes) -> "Intervals":
         return Intervals(self.statement, self.degree, boxes, self.floor)

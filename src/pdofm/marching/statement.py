@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
 
 from pdofm.calculus.jets import Index
 from pdofm.calculus.symbol import Symbol, random_jet, symbol_of
@@ -150,7 +149,13 @@ class Statement:
     @cached_property
     def time_orders(self) -> tuple[int, ...]:
         """The order in time of each component."""
-        return self.problem.orders(None)
+        return self.orders(None)
+
+    def orders(self, axis: int | None) -> tuple[int, ...]:
+        """The order of the equation in each component, along an axis of space, or in time (None). The real and the
+        imaginary part of a complex unknown are components of their own."""
+        found = self.problem.orders(axis)
+        return found * (self.components // len(found))
 
     @property
     def order(self) -> int:
@@ -201,6 +206,8 @@ class Statement:
         by_time = np.any(present & (in_time == highest_time) & (in_time > 0), axis=1)
         by_space = np.any(present & (in_space == highest_space), axis=1)
         score = 4.0 * by_time + 2.0 * by_space + 0.1 * np.eye(self.components)
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
         return tuple(linear_sum_assignment(score, maximize=True)[1].tolist())
 
     @property

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.fft as fft
 from jaxtyping import Complex, Float, Inexact
 
 from pdofm.calculus.jets import Index
@@ -55,7 +54,7 @@ class Waves:
         probes = statement.placed(statement.equation, points[:: max(1, len(points) // 256)])
         self._used = probes.used(t0 + (t1 - t0) * np.array([0.0, 0.3819, 1.0]))
         _ = statement.matched  # refuses systems that are not square
-        numbers = fft.fftfreq(count, 1 / count)
+        numbers = np.fft.fftfreq(count, 1 / count)
         self._numbers = np.stack(np.meshgrid(*(numbers,) * self.dim, indexing="ij"))
         self._slopes = 2j * np.pi / (space.upper - space.lower)
         free = np.array([order == 0 for order in statement.time_orders])
@@ -68,11 +67,15 @@ class Waves:
 
     def spectra(self, state: Inexact[np.ndarray, "... _"]) -> Spectra:
         """The waves of functions on the grid."""
-        return fft.fftn(state.reshape(-1, *self.shape), axes=self._axes, norm="forward")
+        from scipy.fft import fftn  # slow to import
+
+        return fftn(state.reshape(-1, *self.shape), axes=self._axes, norm="forward")
 
     def values(self, spectra: Spectra) -> np.ndarray:
         """Functions on the grid with these waves."""
-        return fft.ifftn(spectra, axes=self._axes, norm="forward")
+        from scipy.fft import ifftn  # slow to import
+
+        return ifftn(spectra, axes=self._axes, norm="forward")
 
     def _multiplier(self, orders: Index) -> np.ndarray:
         """What a derivative in space multiplies waves with."""
@@ -171,6 +174,9 @@ class Waves:
                 spectra[0, c][into] = component[out]
             found.append(np.real(other.values(spectra)).reshape(-1))
         return other, found
+
+    def forget(self) -> None:
+        """Nothing: there are no tables."""
 
     @property
     def description(self) -> list:

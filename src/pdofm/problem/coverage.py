@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
-from scipy.spatial import cKDTree
 
 from pdofm._types import Points
 from pdofm.calculus.symbol import Linearisation, Symbol, random_jet, symbol_of
@@ -206,6 +205,8 @@ class _Counts:
 
     def _near(self, points: Points, pieces: Sequence[Piece], dim: int) -> np.ndarray:
         """Which points lie on pieces that were cut from the same one."""
+        from scipy.spatial import cKDTree  # slow to import
+
         if dim > 2:
             return np.ones(len(points), dtype=bool)
         rng, unit = np.random.default_rng(0), np.maximum(self.domain.upper - self.domain.lower, 1e-300)

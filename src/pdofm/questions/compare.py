@@ -1,7 +1,6 @@
 """Eigenvalues and eigenfunctions of two spaces, compared, and eigenfunctions of norm one."""
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from pdofm._types import Points
 from pdofm.calculus.symbol import Symbol
@@ -25,6 +24,8 @@ def norm(values: np.ndarray) -> np.ndarray:
 def differences(before: Ritz, after: Ritz) -> np.ndarray:
     """The relative differences of the eigenvalues of two spaces, each compared with its counterpart."""
     gaps = np.abs(after.values[:, None] - before.values[None])
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     rows, columns = linear_sum_assignment(gaps)
     sizes = np.abs(after.values)
     found = np.empty(len(after.values))

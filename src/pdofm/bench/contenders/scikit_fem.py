@@ -10,7 +10,7 @@ from math import pi
 from typing import Any
 
 import numpy as np
-import scipy.sparse.linalg
+import scipy.sparse
 from jaxtyping import Float
 from numpy import ndarray
 
@@ -179,9 +179,11 @@ def _navier_stokes(fem: Any, mesh: Any, order: int, start: Any = None) -> list[t
 
     def factored(around: list[Any]) -> tuple[Any, ndarray, ndarray]:
         """The factored Jacobian around a flow, what the fixed values contribute, and the indices of the others."""
+        from scipy.sparse.linalg import splu
+
         jacobian = _jacobian(fem, velocity, divergence, around)
         matrix, shift, _, free = fem.condense(jacobian, np.zeros(len(solution)), x=solution, D=fixed)
-        return scipy.sparse.linalg.splu(matrix.tocsc()), shift, free
+        return splu(matrix.tocsc()), shift, free
 
     around, (factors, shift, free) = flow, factored(flow)
     for iteration in range(NEWTON_STEPS):
