@@ -13,7 +13,15 @@ from jaxtyping import Float
 from pdofm._types import Key, Vector
 from pdofm.adaptive.cuts import WEAK, crossings, cuts_of
 from pdofm.adaptive.lengths import disturbance, layer_cuts, lengths
-from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
+from pdofm.adaptive.singular import (
+    Degrees,
+    SingularPoint,
+    are_at_jumps,
+    first_tree,
+    functions_by_region,
+    grade,
+    singular_points,
+)
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Inside
 from pdofm.discrete.materials import make_cover
@@ -157,6 +165,7 @@ class _Rounds:
         self.problem, self.tol, self.seed = problem, tol, seed
         domain = problem.domain
         self.points = singular_points(problem)
+        self.singular = functions_by_region(self.points)
         self.highest = (HIGHEST_DEGREE if problem.layout.components == 1 else HIGHEST_IN_SYSTEMS)[domain.dim]
         known = lengths(problem)
         sides = domain.upper - domain.lower
@@ -181,14 +190,14 @@ class _Rounds:
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
-                    if touches(self.tree, node, point.point):
+                    if self.tree.touches(node, point.point):
                         self._grade(node, point, domain.size * point.smallest(tol))
 
     def solve(self) -> BoxFit:
         """One round: solve, and estimate the error."""
         start = None if self.last is None else self.last.iterate
         rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
-        cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known)
+        cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known, self.singular)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
         self.largest.append(float(np.max(self._errors(found))))
@@ -293,7 +302,7 @@ class _Rounds:
         for node in members:
             for point in self.points:
                 smallest = self.problem.domain.size * point.smallest(self.tol)
-                if np.max(self._sides(node)) > 4 * smallest and touches(self.tree, node, point.point):
+                if np.max(self._sides(node)) > 4 * smallest and self.tree.touches(node, point.point):
                     self._grade(node, point, smallest)
                     graded = True
                     break
@@ -302,9 +311,9 @@ class _Rounds:
     def _deepened(self, members: list[int], wanted: float) -> bool:
         """Halve the boxes of a patch further towards a strong singularity that they touch, to lower the error there to
         a fraction: a higher degree would not. Whether there is one."""
-        touching = [(n, p) for n in members for p in self.points if p.is_strong and touches(self.tree, n, p.point)]
+        touching = [(n, p) for n in members for p in self.points if p.is_strong and self.tree.touches(n, p.point)]
         for node, point in touching:
-            levels = math.ceil(-math.log2(wanted) / (max(point.exponent, LEAST_EXPONENT) + SMALL))
+            levels = math.ceil(-math.log2(wanted) / (max(point.remainder, LEAST_EXPONENT) + SMALL))
             self._grade(node, point, float(np.max(self._sides(node))) / 2 ** int(np.clip(levels, 1, MOST_LEVELS)))
         return bool(touching)
 
