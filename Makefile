@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-page test-wheel format bench docs clean
+.PHONY: help demo test test-hostile test-page test-wheel format bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ test: .venv/.stamp-dev  ## lint, format check, types, tests
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/pytest
+
+test-hostile: .venv/.stamp-dev  ## all hostile problems, mistakes, files and many solves: about an hour
+	$(BIN)/pytest -n 2 -m hostile tests/hostile
 
 test-page: .venv/.stamp-page  ## the tests of the page in a browser: Chromium and its driver must be installed
 	@command -v chromium && command -v chromedriver || { echo "Install them first: apt-get install chromium chromium-driver"; exit 1; }

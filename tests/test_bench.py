@@ -361,13 +361,16 @@ def test_growth_is_reported_with_its_exponents(monkeypatch):
 
 
 def test_clusters_are_compared_with_one_worker(monkeypatch):
-    line = {"rows": 4000, "features": 9, "shares": 8, "peak": 300.0, "sent": 2**20, "hash": "a"}
-    lines = [line | {"workers": 1, "seconds": 10.0}, line | {"workers": 2, "seconds": 5.0, "hash": "b"}]
+    line = {"rows": 4000, "features": 9, "shares": 8, "peak": 300.0, "sent": 2**20, "hash": "a", "difference": 1e-14}
+    lines = [
+        line | {"workers": w, "seconds": s, "hash": h} for w, s, h in ((0, 9.0, "c"), (1, 10.0, "a"), (2, 5.0, "b"))
+    ]
     monkeypatch.setattr(cluster, "ask", lambda *_, **__: Answer(lines))
     rows = cluster.bench_cluster()
-    assert [row.ratio for row in rows[::3]] == [1.0, 0.5]
-    assert ["OTHER BITS" in row.case for row in rows[::3]] == [False, True]
-    assert rows[2].value == 1.0
-    assert rows[2].reference == pytest.approx(2 * 8 * 100 * 3 / 2**20)
+    assert [row.ratio for row in rows[1::4]] == [1.0, 0.5]
+    assert ["OTHER BITS" in row.case for row in rows[1::4]] == [False, True]
+    assert rows[0].value == 1e-14
+    assert rows[3].value == 1.0
+    assert rows[3].reference == pytest.approx(2 * 8 * 100 * 3 / 2**20)
     monkeypatch.setattr(cluster, "ask", lambda *_, **__: Answer([], "failed, exit code 1"))
     assert "exit code 1" in cluster.bench_cluster()[0].against

@@ -8,6 +8,7 @@ import pytest
 
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.jumps import jumps_of_data
 from pdofm.adaptive.lengths import lengths
 from pdofm.adaptive.singular import singular_points
 from pdofm.discrete.cover import Cover
@@ -225,3 +226,31 @@ def test_a_term_of_order_zero_determines_the_constant():
         exact=lambda x: 2 + jnp.cos(2 * x[0]) * jnp.cos(3 * x[1]),
     )
     check(problem)
+
+
+def test_jumps_of_boundary_data_are_found():
+    at_lid = {(0.0, 1.0), (1.0, 1.0)}
+    for name, expected in (("cavity-100", at_lid), ("cavity-regular", set()), ("poisson-corner", set())):
+        assert {tuple(point) for point in jumps_of_data(pf.zoo.get(name), 1e-9)} == expected
+
+
+def test_boxes_are_graded_towards_jumps_of_boundary_data():
+    square = pf.Box([0, 0], [1, 1])
+    angle = lambda x: 2 / jnp.pi * jnp.arctan2(x[1], x[0])  # harmonic, 0 below and 1 at the left
+    problem = pf.Problem(
+        square,
+        lambda u, x: -pf.laplacian(u)(x),
+        source=0.0,
+        conditions=[
+            pf.Dirichlet(0.0, on=square.part("x1=lower")),
+            pf.Dirichlet(1.0, on=square.part("x0=lower")),
+            pf.Dirichlet(angle, on=square.part("x0=upper", "x1=upper")),
+        ],
+    )
+    found = solve_in_boxes(problem, 1e-6)
+    x = square.sample(4000)
+    exact = 2 / np.pi * np.arctan2(x[:, 1], x[:, 0])
+    error = np.linalg.norm(found(x) - exact) / np.linalg.norm(exact)
+    assert found.converged
+    assert error < 1e-6
+    assert found.error_estimate > error / 3

@@ -14,6 +14,7 @@ from distributed import Client, LocalCluster
 
 import pdofm as pf
 from pdofm import experiments
+from pdofm.adaptive import together
 from pdofm.cluster.packing import pack
 from pdofm.errors import ClusterError, SolveError
 from pdofm.experiments import runner
@@ -182,6 +183,38 @@ def test_means_and_given_points_are_in_one_share():
     np.testing.assert_allclose(there(z), here(z), atol=1e-6)
 
 
+def test_searches_side_by_side_reach_the_tolerance(client):
+    problem = pf.zoo.get("poisson-lshape")
+    found = pf.solve(problem, tol=1e-6, cluster=client)
+    assert found.converged
+    assert found.errors().relative_l2 < 1e-6
+    assert found.problem is problem
+
+
+def test_the_best_of_searches_side_by_side_remains_if_none_converges(monkeypatch):
+    monkeypatch.setattr(together, "FIRST", together.FIRST[:-1])  # networks take long
+    problem = pf.zoo.get("helmholtz-1d")
+    with pytest.warns(pf.errors.ConvergenceWarning):
+        found = pf.solve(problem, tol=1e-12, max_features=4, max_seconds=0.0, cluster=Serial())
+    assert not found.converged
+    assert found.problem is problem
+    assert len(found.attempts) > 1
+
+
+def test_a_sweep_over_a_family_is_divided_among_workers(client):
+    def rod(mu):
+        return pf.Problem(
+            pf.Interval(0, 1), lambda u, x: -pf.laplacian(u)(x) + mu * u(x), source=1.0, conditions=[pf.Dirichlet(0.0)]
+        )
+
+    family, mus = pf.Family(rod, pf.Chebyshev(pf.Interval(0, 1), 20)), np.linspace(1.0, 9.0, 4)
+    sweeps = [family.sweep(mus, lambda u: u([0.5]), cluster=each) for each in (None, Serial(shares=2), client)]
+    exact = (1 - 1 / np.cosh(np.sqrt(mus) / 2)) / mus
+    for found in sweeps:
+        assert found.converged.all()
+        np.testing.assert_allclose(found.values, exact, rtol=1e-12)
+
+
 def test_a_factored_problem_stays_on_the_cluster(client):
     problem = pf.zoo.get("poisson-1d")
     here, there = (pf.factor(problem, 60, cluster=each, **POINTS) for each in (None, client))
@@ -208,11 +241,9 @@ def test_evaluation_is_divided_among_workers(client):
 
 def test_what_a_cluster_does_not_do_is_refused(client):
     problem = pf.zoo.get("poisson-square")
-    with pytest.raises(SolveError, match="search tries one space after another"):
-        pf.solve(problem, tol=1e-8, cluster=client)
+    with pytest.raises(SolveError, match="policy= belongs to a search in one process"):
+        pf.solve(problem, tol=1e-8, cluster=client, policy=lambda search: None)
     boxes = pf.BoxPolynomials.grid(problem.domain, 2, 4)
-    with pytest.raises(SolveError, match="keeps polynomials in boxes in one process"):
-        pf.factor(problem, boxes, cluster=client)
     mean = problem.replace(conditions=[pf.Neumann(0.0), pf.Mean(0.0)])
     with pytest.raises(SolveError, match="condition on a mean"):
         pf.solve(mean, boxes, cluster=client)
@@ -229,6 +260,18 @@ def test_boxes_are_eliminated_in_parts(client, name):
     assert (there.stats.rank, there.stats.rows) == (here.stats.rank, here.stats.rows)
     np.testing.assert_allclose(there.error_estimate, here.error_estimate, rtol=1e-2)
     assert there.stats.undetermined < 1e-8
+
+
+def test_boxes_factored_in_parts_are_solved_for_other_data(client):
+    problem = pf.zoo.get("poisson-square")
+    boxes = pf.BoxPolynomials.grid(problem.domain, 4, 8)
+    sources = [lambda x, k=k: jnp.sin(k * jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]) for k in (1, 2)]
+    x = problem.domain.sample(100)
+    expected = pf.factor(problem, boxes).solve(sources)(x)
+    for cluster in (pf.cluster.Dask(client, shares=3), Serial(shares=4)):
+        found = pf.factor(problem, boxes, cluster=cluster).solve(sources)
+        np.testing.assert_allclose(found(x), expected, atol=1e-11)
+        assert found.converged.all()
 
 
 def test_parts_see_what_the_problem_leaves_free():

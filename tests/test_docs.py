@@ -7,6 +7,7 @@ import re
 import runpy
 from pathlib import Path
 
+import jax
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -23,7 +24,8 @@ def test_every_block_of_a_page_runs(page, tmp_path, monkeypatch):
         lines_before = text.count("\n", 0, block.start("code"))
         code = compile("\n" * lines_before + block["code"], str(page), "exec")
         if not block["skip"]:
-            exec(code, namespace)  # noqa: S102 (the documentation is ours)
+            with jax.numpy_dtype_promotion("standard"):  # as readers have it
+                exec(code, namespace)  # noqa: S102 (the documentation is ours)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -589,8 +589,14 @@ BAD = {
         lambda: pf.PartitionOfUnity(lambda box, key: pf.RandomFeatures(box, 3 + key % 7), SQUARE, (3, 3)),
         r"inner must build features of one family and one size",
     ),
-    "transnet shape": (lambda: pf.TransNet(SQUARE, 10, shape=-1.0), r"shape and radius must be positive; got shape=-1"),
-    "transnet radius": (lambda: pf.TransNet(SQUARE, 10, radius=0.0), r"must be positive; got shape=2.0, radius=0.0"),
+    "transnet shape": (
+        lambda: pf.TransNet(SQUARE, 10, shape=-1.0),
+        r"shape of TransNet must be above 0, .*got -1",
+    ),
+    "transnet radius": (
+        lambda: pf.TransNet(SQUARE, 10, radius=0.0),
+        r"radius of TransNet must be .*; got 0.0",
+    ),
     "transnet size": (lambda: pf.TransNet(SQUARE, 1), r"size must be an integer of at least 2; got 1"),
     "transnet activation": (lambda: pf.TransNet(SQUARE, 9, activation="tahn"), r"Unknown activation 'tahn'"),
     "transnet without shapes": (lambda: pf.TransNet.tune(SQUARE, 9, shapes=[]), r"shapes is empty; give the values"),

@@ -201,3 +201,44 @@ def test_messages_name_the_remedy(family):
         jax.hessian(lambda mu: family.values(mu, POINTS[0]))(MU)
     with pytest.raises(ProblemError, match="Call family"):
         jax.jit(lambda mu: pf.Family(bumps).values(mu, POINTS))(MU)
+
+
+LEFT, RIGHT = pf.Box([0, 0], [1, 1]), pf.Box([1, 0], [2, 1])
+
+
+def slabs(mu: Array) -> pf.Problem:
+    """Two slabs of conductivities mu, insulated at the sides, with values 0 and 1 at the ends."""
+
+    def conduction(k):
+        return lambda u, x: -k * pf.laplacian(u)(x)
+
+    def flux(k):
+        return lambda u, x, normal: k * pf.normal_derivative(u, normal)(x)
+
+    regions = pf.Regions(left=LEFT, right=RIGHT)  # made, with its parts, while JAX traces
+    ends = regions.boundary.where(lambda x: jnp.abs(x[0] - 1) > 1 - 1e-9)
+    sides = regions.boundary.where(lambda x: jnp.abs(x[0] - 1) <= 1 - 1e-9)
+    conditions = [
+        pf.Dirichlet(lambda x: x[0] / 2, on=ends),
+        pf.Neumann(0.0, on=sides),
+        pf.Interface(flux={"left": flux(mu[0]), "right": flux(mu[1])}),
+    ]
+    return pf.Problem(regions, {"left": conduction(mu[0]), "right": conduction(mu[1])}, 0.0, conditions)
+
+
+def test_conductivities_of_regions_are_parameters():
+    family = pf.Family(slabs, {"left": pf.Chebyshev(LEFT, 6), "right": pf.Chebyshev(RIGHT, 6)}, tol=1e-8)
+    points, mu = pf.Box([0, 0], [2, 1]).sample(10), jnp.array([0.5, 2.0])
+
+    def exact(mu: Array) -> Array:
+        x, through = points[:, 0], mu[0] * mu[1] / (mu[0] + mu[1])
+        return jnp.where(x < 1, through * x / mu[0], 1 - through * (2 - x) / mu[1])
+
+    assert relative(family(mu)(points), exact(mu)) < 1e-10
+    found = jax.jacrev(lambda mu: family.values(mu, points))(mu)
+    assert relative(found, jax.jacfwd(exact)(mu)) < 1e-9
+    # The matrix is a combination of two: a new member is solved in the learned functions.
+    small = family.reduce(np.random.default_rng(0).uniform(0.5, 2.0, (20, 2)), tol=1e-6)
+    new = small([0.8, 1.7])
+    assert new.converged
+    assert relative(new(points), exact(jnp.array([0.8, 1.7]))) < 1e-6

@@ -338,3 +338,25 @@ def test_integrals_of_what_cannot_be_integrated_are_refused(solutions):
         u.integral(of=lambda u, x, normal: u(x))
     with pytest.raises(ProblemError, match="does not exist"):
         u.integral(of=lambda u, x: x[7])
+
+
+@pytest.mark.parametrize("count", [36, 66, 105])
+def test_the_error_of_a_flux_is_not_underestimated(count):
+    """u = exp(2x) cos 3y: nothing flows through y = 0, and 2 e² sin(3) / 3 through x = 1."""
+    square = pf.Box([0, 0], [1, 1])
+    insulated = square.part("x1=lower")
+    problem = pf.Problem(
+        square,
+        operator=lambda u, x: -pf.laplacian(u)(x),
+        conditions=[
+            pf.Dirichlet(on=square.boundary.where(lambda x: x[..., 1] > 0)),
+            pf.Neumann(0.0, on=insulated),
+        ],
+        exact=lambda x: jnp.exp(2 * x[0]) * jnp.cos(3 * x[1]),
+    )
+    u = pf.solve(problem, pf.Chebyshev(square, count))
+    nothing, through = u.flux(insulated), u.flux(square.part("x0=upper"))
+    exact = 2 * np.exp(2) * np.sin(3) / 3
+    assert abs(nothing) <= 3 * nothing.error_estimate
+    assert abs(through - exact) <= 3 * through.error_estimate
+    assert through.error_estimate <= 1e3 * u.error_estimate * exact

@@ -74,6 +74,10 @@ FAMILIES: dict[str, Case] = {
     "a constant": (BOX, lambda d: pf.Fourier(d, degree=0)),
     "stretched": (BOX, lambda d: pf.StretchedPolynomials(d, 12, direction=[3, 4], center=0.7, width=0.3)),
     "stretched along an axis": (BOX, lambda d: pf.StretchedPolynomials(d, 12, direction=[0, 1], center=1.0, width=0.1)),
+    "stretched along a curve": (
+        BOX,
+        lambda d: pf.StretchedPolynomials(d, 12, direction=[3, 4], center=[0.7, 0.2, -0.1, 0.05], width=0.3),
+    ),
     "stretched on an interval": (
         INTERVAL,
         lambda d: pf.StretchedPolynomials(d, 9, direction=[1], center=1.0, width=0.1),

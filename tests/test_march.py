@@ -1,18 +1,24 @@
 """Evolution problems, slab after slab: against exact solutions, for equations and conditions of many kinds."""
 
 import math
+import pickle
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.domain.quadrature import quadrature_of
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Slabs
 from pdofm.marching.dyadic import halved, joined
 from pdofm.marching.march import can_march
+from pdofm.marching.orthogonal import Orthonormal
 from pdofm.marching.radau import radau
+from pdofm.marching.record import MAGIC
 from pdofm.marching.run import Run
+from pdofm.zoo.evolution import bessel
 
 PI = math.pi
 
@@ -230,6 +236,51 @@ def test_heat_on_an_l_shaped_domain():
     assert u.errors().relative_l2 < 1e-5
 
 
+@pytest.mark.parametrize("kind", [pf.Dirichlet, pf.Neumann])
+def test_heat_at_a_reentrant_corner_is_as_accurate_as_elsewhere(kind):
+    """Bessel functions J(2k/3) of the radius times sines, or cosines, of angles: r^(2/3) at the corner of the L."""
+    space = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
+    function = jnp.sin if kind is pf.Dirichlet else jnp.cos
+
+    def exact(x, t):
+        angle = jnp.arctan2(x[0] - x[1], -(x[0] + x[1])) + 3 * PI / 4
+        modes = [(2 / 3, 1.0), (4 / 3, 1.5)]
+        return sum(
+            jnp.exp(-(k**2) * t) * bessel(order, k * jnp.hypot(x[0], x[1])) * function(order * angle)
+            for order, k in modes
+        )
+
+    problem = pf.Problem(
+        pf.SpaceTime(space, 0.2),
+        lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t),
+        source=0.0,
+        conditions=[kind(), pf.Initial()],
+        exact=exact,
+    )
+    u = pf.march(problem, tol=1e-6)
+    points = problem.domain.sample(1000, "random", key=1)
+    error = relative(u(points), problem.exact_values(points)[:, 0])
+    assert u.converged
+    assert error < 1e-6
+    assert u.error_estimate > 0.1 * error
+    assert u.spectral_radius < 1 + 1e-9
+
+
+def test_polynomials_and_singular_functions_are_made_orthonormal_with_their_derivatives():
+    space = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
+    rule = quadrature_of(space).whole(40)
+    corner = pf.CornerFunctions(space, highest=3.0, radial=True)
+    basis = Orthonormal(pf.Chebyshev(space, degree=12), [(corner, np.arange(corner.size))], rule.points, rule.weights)
+    which = [(0, 0), (1, 0), (0, 2)]
+    jets = basis.jets(rule.points, which)
+    gram = jets[0].T @ (jets[0] * rule.weights[:, None])
+    np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-8)
+    joined = np.concatenate(
+        [f.jets(rule.points, [(0, 0), (1, 0), (0, 2)]) for f in (basis.polynomials, corner)], axis=2
+    )
+    np.testing.assert_allclose(joined @ basis.matrix, jets, atol=1e-6 * np.abs(jets).max())
+
+
 def test_solve_marches_by_itself_and_says_so():
     u = pf.solve(burgers(0.1), tol=1e-6)
     assert isinstance(u, pf.Evolution)
@@ -253,6 +304,8 @@ def test_a_blow_up_ends_with_a_verdict_and_the_last_good_time():
     assert 0.9 < u.slabs[-1].end < 1.001
     assert abs(u(0.5, 0.5) - 2) < 1e-3
     assert np.isnan(u(0.5, 1.5))
+    with pytest.warns(ConvergenceWarning, match="cannot be continued beyond t ="):
+        assert isinstance(pf.solve(problem, tol=1e-2), pf.Evolution)
 
 
 class Killed(BaseException):
@@ -281,6 +334,69 @@ def test_a_march_that_was_killed_again_and_again_goes_on_to_the_same_bits(tmp_pa
     assert np.array_equal(resumed.features.times, whole.features.times)
     with pytest.raises(SolveError, match="belongs to another problem or tolerance"):
         pf.march(problem, tol=1e-6, checkpoint=path)
+
+
+def test_a_record_that_ends_anywhere_is_continued_to_the_same_bits(tmp_path, seed):
+    """A march may be killed at any moment, also while it writes."""
+    problem, path, rng = burgers(0.1, T=0.1), tmp_path / "march.bin", np.random.default_rng(seed)
+    whole = pf.march(problem, tol=1e-4, checkpoint=path)
+    content = path.read_bytes()
+    for length in rng.integers(0, len(content), 10):
+        path.write_bytes(content[: max(int(length), len(MAGIC))])
+        resumed = pf.march(problem, tol=1e-4, checkpoint=path)
+        assert np.array_equal(resumed.coefficients, whole.coefficients)
+        assert path.read_bytes() == content
+
+
+def test_slabs_stay_on_disk_with_a_checkpoint(tmp_path):
+    problem = burgers(0.1, T=0.2)
+    u, v = pf.march(problem, tol=1e-4), pf.march(problem, tol=1e-4, checkpoint=tmp_path / "run.march")
+    assert isinstance(v.coefficients, np.memmap)
+    points = problem.domain.sample(50, "random", key=1)
+    np.testing.assert_array_equal(u(points), v(points))
+
+
+def test_a_saved_evolution_keeps_its_slabs(tmp_path):
+    u = pf.march(burgers(0.1, T=0.2), tol=1e-4)
+    pf.save(tmp_path / "u.pdofm", u)
+    for again in (pf.load(tmp_path / "u.pdofm"), pickle.loads(pickle.dumps(u))):
+        assert isinstance(again, pf.Evolution)
+        assert again.slabs == u.slabs
+        assert again.converged
+        assert again(0.1, 0.1) == u(0.1, 0.1)
+
+
+def test_complex_unknowns_are_marched():
+    """A soliton of the nonlinear Schrödinger equation, and a plane wave."""
+
+    def operator(u, x, t):
+        return pf.dt(u)(x, t) * 1j + d(u, 2)(x, t) / 2 + u(x, t) * jnp.conj(u(x, t)) * u(x, t)
+
+    def turning(angle):
+        return jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
+
+    soliton = pf.Problem(
+        line(-18, 18, 1.0),
+        operator,
+        source=0.0,
+        conditions=[pf.Dirichlet(), pf.Initial()],
+        exact=lambda x, t: turning(x[0] / 2 + 0.375 * t) * (1 / jnp.cosh(x[0] - t / 2)).astype(complex),
+        dtype=complex,
+    )
+    wave = pf.Problem(
+        line(0, 2 * PI, 1.0),
+        operator,
+        source=0.0,
+        conditions=[pf.Periodic(0), pf.Initial()],
+        exact=lambda x, t: 1.5 * turning(3 * x[0] - 2.25 * t),
+        dtype=complex,
+    )
+    for problem in (soliton, wave):
+        u = pf.march(problem, tol=1e-9)
+        error = u.errors().relative_l2
+        assert u.converged
+        assert error < 1e-9
+        assert 0.1 * error < u.error_estimate < 10 * error
 
 
 def test_an_interrupt_returns_the_solution_so_far(monkeypatch):

@@ -12,6 +12,7 @@ from matplotlib.path import Path
 
 import pdofm as pf
 from pdofm.errors import DomainError, UnknownNameError
+from pdofm.output.parts import symbol
 from pdofm.output.plot import (
     Section,
     error_limits,
@@ -23,7 +24,6 @@ from pdofm.output.plot import (
     save,
     sections,
     solution_panel,
-    symbol,
     title,
 )
 

@@ -611,3 +611,14 @@ def test_a_negative_weight_is_refused():
     problem = pf.zoo.get("poisson-1d")
     with pytest.raises(FeaturesError, match="must not be negative; got -1"):
         pf.pretrain(problem, pf.NetworkFeatures(problem.domain, 10), orthogonality=-1.0)
+
+
+def test_functions_with_constants_in_double_precision_are_trained_in_single_precision():
+    def operator(u, x):
+        return -jnp.trace(pf.hessian(u)(x) @ jnp.eye(2))  # an array of float64
+
+    problem = pf.Problem(SQUARE, operator, 1.0, [pf.Dirichlet(0.0)], name="double constants")
+    with jax.numpy_dtype_promotion("standard"):
+        run = pf.pretrain(problem, network(), **(FEW | {"steps": 3}))
+    assert len(run.history["loss"]) == 3
+    assert run.history["loss"][-1] < run.history["loss"][0]

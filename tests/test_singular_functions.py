@@ -7,12 +7,15 @@ from local_problems import torsion_cube_values
 
 import pdofm as pf
 from pdofm.domain import round_holes
+from pdofm.domain.edges import straight_edges
 from pdofm.errors import FeaturesError
 from pdofm.features.base import differentiated
 
 CUBE = pf.Box([0, 0, 0], [1, 1, 1])
 BRICK = pf.Box([-1, 0, 0.5], [1, 1.5, 2])
 HOLED_BRICK = BRICK - pf.Ball([0.1, 0.7, 1.2], 0.3)
+PRISM = pf.Extrusion(pf.Polygon([(0, 0), (1, 0), (0.3, 0.8)]), 1)
+FICHERA = pf.Box([-1, -1, -1], [1, 1, 1]) - pf.Box([0, 0, 0], [1, 1, 1])
 TWO_HOLES = pf.Box([-1, -1], [2, 1]) - pf.Disk([-0.2, 0.1], 0.4) - pf.Disk([1.2, -0.2], 0.3)
 
 
@@ -46,11 +49,19 @@ def test_round_holes_are_found_by_their_normals(domain, expected):
 
 @pytest.mark.parametrize(
     "features",
-    [pf.HoleFunctions(TWO_HOLES, 5), pf.HoleFunctions(HOLED_BRICK, 4), pf.EdgeFunctions(HOLED_BRICK, 2)],
-    ids=["holes in the plane", "a hole in space", "edges"],
+    [
+        pf.HoleFunctions(TWO_HOLES, 5),
+        pf.HoleFunctions(TWO_HOLES, 6, powers=3),
+        pf.HoleFunctions(HOLED_BRICK, 4),
+        pf.EdgeFunctions(HOLED_BRICK, 2),
+        pf.EdgeFunctions(FICHERA, 1, near=pf.Box([-1, -1, 0], [0, 0, 1])),
+    ],
+    ids=["holes in the plane", "with more powers of r²", "a hole in space", "edges", "edges near a re-entrant one"],
 )
 def test_derivatives_agree_with_automatic_differentiation(features, seed):
     domain = TWO_HOLES if features.dim == 2 else HOLED_BRICK
+    if features.dim == 3 and features.lower[2] == 0:
+        domain = pf.Box([-1, -1, 0], [0, 0, 1])
     points = domain.sample(6, "random", key=seed)
     which = {2: [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)], 3: [(0, 0, 0), (0, 1, 0), (2, 0, 0), (0, 1, 1), (1, 0, 1)]}
     expected = differentiated(features, points, which[features.dim])
@@ -76,6 +87,53 @@ def test_multipoles_are_harmonic_but_for_those_with_a_factor(domain, seed):
     assert not is_harmonic.all()
 
 
+@pytest.mark.parametrize(
+    ("domain", "angles"),
+    [
+        (BRICK, [90] * 12),
+        (FICHERA, [90] * 18 + [270] * 3),
+        (
+            PRISM,
+            [90] * 6
+            + sorted(np.degrees([np.arctan2(8, 3), np.arctan2(8, 7), np.pi - np.arctan2(8, 3) - np.arctan2(8, 7)])),
+        ),
+        (pf.Ball([0, 0, 0], 1), []),
+        (pf.Disk([0, 0], 1), []),
+    ],
+    ids=["brick", "Fichera's corner", "prism", "ball", "disk"],
+)
+def test_straight_edges_are_found_with_their_angles(domain, angles):
+    found = sorted(np.degrees(edge.angle) for edge in straight_edges(domain))
+    np.testing.assert_allclose(found, sorted(angles), rtol=1e-9)
+
+
+def test_the_frame_of_an_edge_points_into_the_domain():
+    for domain in (BRICK, FICHERA, PRISM):
+        for edge in straight_edges(domain):
+            middle = (edge.start + edge.end) / 2
+            turn = np.linspace(0, edge.angle, 9) - (edge.angle / 2 if edge.angle > np.pi else 0.0)
+            rays = np.cos(turn)[:, None] * edge.frame[0] + np.sin(turn)[:, None] * edge.frame[1]
+            assert domain.contains(middle + 1e-3 * rays[1:-1]).all()
+            assert np.max(np.abs(domain.level(middle + 1e-3 * rays[[0, -1]]))) < 1e-9
+
+
+def test_edges_whose_line_enters_the_domain_again_are_used_in_boxes_only():
+    assert [edge.ends_outside for edge in straight_edges(FICHERA) if edge.angle > np.pi] == [False] * 3
+    near = pf.EdgeFunctions(FICHERA, 0, near=pf.Box([-0.1, -0.1, 0.3], [0.1, 0.1, 0.5]))
+    assert np.degrees(near.angles) == pytest.approx([270])
+    with pytest.raises(FeaturesError, match="no straight edges near Box"):  # it meets an edge in a point
+        pf.EdgeFunctions(FICHERA, near=pf.Box([-0.1, -0.1, -0.1], [0, 0, 0]))
+
+
+def test_functions_across_an_edge_are_harmonic_but_for_those_with_a_factor(seed):
+    near = pf.Box([-0.5, -0.5, 0.2], [0, 0, 0.7])
+    features = pf.EdgeFunctions(FICHERA, 0, near=near)
+    size = np.max(np.abs(features.jets(near.sample(20, key=seed), [(2, 0, 0)])), axis=(0, 1))
+    is_harmonic = np.max(np.abs(laplacian(features, near.sample(20, key=seed))), axis=0) < 1e-10 * size
+    assert np.count_nonzero(is_harmonic) == 2 * 6  # the exponents 2/3, …, 4
+    assert features.size == 2 * (6 + 3)
+
+
 def test_the_function_of_a_vertex_solves_the_equation_and_vanishes_on_its_faces(seed):
     features = pf.EdgeFunctions(CUBE, 0)
     vertex = features.size - 4 * 8  # the first one is at the origin
@@ -89,12 +147,12 @@ def test_the_function_of_a_vertex_solves_the_equation_and_vanishes_on_its_faces(
 def test_domains_without_edges_or_holes_are_refused():
     with pytest.raises(FeaturesError, match=r"Box.* has no round hole .* Use the smooth basis alone"):
         pf.HoleFunctions(pf.Box([0, 0], [1, 1]))
-    with pytest.raises(FeaturesError, match=r"Ball.* has no edges .* Use the smooth basis alone"):
+    with pytest.raises(FeaturesError, match=r"Ball.* has no straight edges .* Use the smooth basis alone"):
         pf.EdgeFunctions(pf.Ball([0, 0, 0], 1))
 
 
 def test_they_are_saved_and_refuse_to_move(tmp_path):
-    for features in (pf.HoleFunctions(TWO_HOLES, 3), pf.EdgeFunctions(CUBE, 1)):
+    for features in (pf.HoleFunctions(TWO_HOLES, 3, powers=2), pf.EdgeFunctions(CUBE, 1)):
         pf.save(tmp_path / "f", features)
         points = np.full((1, features.dim), 0.7)
         assert np.array_equal(
@@ -162,3 +220,18 @@ def test_polygons_with_a_constant_source_are_solved_in_spite_of_their_corners(an
 def test_where_nothing_is_singular_polynomials_are_not_held_up():
     u = pf.solve(pf.zoo.get("poisson-square"), tol=1e-10)
     assert {attempt.space for attempt in u.attempts} == {"polynomials"}
+
+
+def test_corner_functions_take_exponents_that_do_not_follow_from_the_angle():
+    square = pf.Box([0, 0], [1, 1])
+    features = pf.CornerFunctions(square, convex=True, degree=0, first=0.4, highest=0.8)
+    assert features.size == 4 * 2 * 2
+    points = square.sample(200)
+    # At the corner in the origin, whose bisector is the diagonal: r^0.8 cos 0.8(θ - π/4), a harmonic function.
+    r, angle = np.hypot(*points.T), np.arctan2(points[:, 1], points[:, 0]) - np.pi / 4
+    values, *second = features.jets(points, [(0, 0), (2, 0), (0, 2)])
+    target = r**0.8 * np.cos(0.8 * angle)
+    assert np.linalg.norm(values @ np.linalg.lstsq(values, target)[0] - target) < 1e-12 * np.linalg.norm(target)
+    assert np.abs(sum(second)).max() < 1e-9 * np.abs(second).max()
+    with pytest.raises(FeaturesError, match="an exponent between 0 and"):
+        pf.CornerFunctions(square, convex=True, first=5.0, highest=1.0)

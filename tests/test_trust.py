@@ -196,3 +196,66 @@ def test_a_determined_solution_has_nothing_to_draw():
     u = polynomials(pf.Problem(DISK, minus_laplacian, 1.0, [pf.Dirichlet(0.0)]), 40)
     with pytest.raises(pf.errors.SolveError, match="does not grow"):
         u.plot_undetermined()
+
+
+@pytest.mark.parametrize("small", [1e-5, 1e-9, 1e-14])
+def test_components_of_very_different_sizes_keep_their_digits(small):
+    problem = pf.Problem(
+        SQUARE,
+        lambda u, x: (-pf.laplacian(u.a)(x) + u.b(x), -pf.laplacian(u.b)(x) + small * u.a(x)),
+        conditions=[pf.Dirichlet()],
+        unknowns={"a": 1, "b": 1},
+        exact={"a": lambda x: jnp.sin(x[0] + 2 * x[1]), "b": lambda x: small * jnp.cos(2 * x[0] - x[1])},
+    )
+    u = polynomials(problem, 120)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-9  # of the component that is worse, relative to its own size
+    assert u.errors().relative_l2 < 10 * u.error_estimate
+
+
+def needle(x):
+    return 1000.0 * jnp.exp(-(((x[0] - 0.3) / 1e-3) ** 2))
+
+
+def missed_by(problem):
+    with warnings.catch_warnings(action="ignore"):
+        return polynomials(problem, 60).verdict.evidence.hidden or 0.0
+
+
+def test_a_needle_of_the_source_or_of_boundary_values_between_the_points_is_a_verdict():
+    inside = pf.Problem(LINE, minus_laplacian, lambda x: jnp.sin(3 * x[0]) + needle(x), [pf.Dirichlet(0.0)])
+    below = SQUARE.face(1, 0)
+    walls = [pf.Dirichlet(needle, on=below), pf.Dirichlet(0.0, on=SQUARE.part("x0=lower", "x0=upper", "x1=upper"))]
+    assert missed_by(inside) > 0.1
+    assert missed_by(pf.Problem(SQUARE, minus_laplacian, 1.0, walls)) > 0.1
+
+
+def test_a_jump_of_a_source_and_data_that_are_small_against_the_solution_are_no_needles():
+    jump = pf.Problem(LINE, minus_laplacian, lambda x: jnp.where(x[0] < 0.37, 1.0, -1.0), [pf.Dirichlet(0.0)])
+    noise = pf.Problem(LINE, minus_laplacian, lambda x: 1e-9 * needle(x), [pf.Dirichlet(lambda x: x[0])])
+    assert missed_by(jump) < 0.1
+    assert missed_by(noise) < 0.1
+
+
+@pytest.mark.parametrize("size", [1e-307, 1e200])
+def test_data_that_are_too_large_or_too_small_to_compute_with_are_refused(size):
+    problem = pf.Problem(LINE, minus_laplacian, lambda x: size * jnp.sin(x[0]), [pf.Dirichlet(0.0)])
+    with pytest.raises(pf.errors.ProblemError, match="other units"):
+        pf.solve(problem, pf.Chebyshev(LINE, 20))
+
+
+def test_a_coordinate_that_does_not_exist_is_found_in_an_exact_solution():
+    with pytest.raises(pf.errors.ProblemError, match="exact solution uses a coordinate that does not exist"):
+        pf.Problem(LINE, minus_laplacian, conditions=[pf.Dirichlet()], exact=lambda x: x[0] * x[1])
+
+
+def test_solves_go_on_after_compiled_functions_were_forgotten(monkeypatch):
+    monkeypatch.setattr("pdofm.discrete.process.MOST_COMPILED", 0)
+    for k in (1.0, 2.0):
+        problem = pf.Problem(
+            LINE,
+            lambda u, x, k=k: -pf.laplacian(u)(x) + k * u(x),
+            conditions=[pf.Dirichlet()],
+            exact=lambda x: jnp.sin(2 * x[0]),
+        )
+        assert polynomials(problem, 20).errors().relative_l2 < 1e-10

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError
-from pdofm.solving.statistics import robust_loss
+from pdofm.solving.statistics import Fitted, Numbers, robust_loss
 
 LINE = pf.Interval(0, 1)
 SPACE = pf.Chebyshev(LINE, 24)
@@ -66,6 +66,25 @@ def test_the_covariance_is_that_of_the_linear_model():
     u0, u1 = 0.5 * x * (1 - x), np.sin(3 * np.pi * x) / (9 * np.pi**2)
     jacobian = np.stack([-(u0 + S * u1) / K, u1 / K], axis=1) / NOISE  # with respect to log k and s
     np.testing.assert_allclose(found.covariance, np.linalg.inv(jacobian.T @ jacobian), rtol=1e-6)
+
+
+def test_intervals_contain_the_truth_in_95_percent_of_1000_draws():
+    """u is linear in 1/k and s/k, so the best numbers of each draw are known without solving the equation."""
+    rng, x = np.random.default_rng(7), PLACES[:, 0]
+    u0, u1 = 0.5 * x * (1 - x), np.sin(3 * np.pi * x) / (9 * np.pi**2)
+    numbers = Numbers({"k": pf.Number(1.0, positive=True), "s": pf.Number(1.0)}, {})
+    draws, hits = 1000, np.zeros(2)
+    for _ in range(draws):
+        values = TRUTH + NOISE * rng.standard_normal(30)
+        a, b = np.linalg.lstsq(np.stack([u0, u1], axis=1), values, rcond=None)[0]
+        k, s = 1 / a, b / a
+        residual = ((u0 + s * u1) / k - values) / NOISE
+        jacobian = np.stack([-(u0 + s * u1) / k**2, u1 / k], axis=1) / NOISE
+        squares, size = np.full(30, np.inf), float(np.linalg.norm(values / NOISE))
+        fitted = Fitted.of(numbers, np.array([k, s]), residual, jacobian, squares, False, size, np.zeros((0, 2)), {})
+        (k0, k1), (s0, s1) = fitted.intervals["k"], fitted.intervals["s"]
+        hits += [k0 <= K <= k1, s0 <= S <= s1]
+    assert (np.abs(hits / draws - 0.95) <= 0.02).all()
 
 
 def test_a_solution_with_numbers_survives_a_file(tmp_path):

@@ -12,6 +12,7 @@ from pdofm import cluster, errors, metrics, zoo  # noqa: E402
 from pdofm.adaptive.entry import solve  # noqa: E402
 from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
+from pdofm.calculus.layers import PML  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
 from pdofm.domain import (  # noqa: E402
@@ -39,6 +40,7 @@ from pdofm.domain import (  # noqa: E402
     read_svg,
 )
 from pdofm.families.family import Family  # noqa: E402
+from pdofm.families.learning import learn  # noqa: E402
 from pdofm.features import (  # noqa: E402
     BoxFeatures,
     BoxPolynomials,
@@ -69,7 +71,7 @@ from pdofm.problem.conditions import Condition, Dirichlet, Initial, Neumann, Per
 from pdofm.problem.integral import Mean  # noqa: E402
 from pdofm.problem.interface import Interface  # noqa: E402
 from pdofm.problem.problem import Problem  # noqa: E402
-from pdofm.problem.unknown import Data, Number  # noqa: E402
+from pdofm.problem.unknown import Data, Field, Number  # noqa: E402
 from pdofm.questions.eigenvalues import eigs  # noqa: E402
 from pdofm.questions.modes import Mode, Modes  # noqa: E402
 from pdofm.questions.table import Table  # noqa: E402
@@ -85,6 +87,7 @@ from pdofm.training.tuning import tune_scale  # noqa: E402
 from pdofm.version import __version__  # noqa: E402
 
 __all__ = [
+    "PML",
     "QR",
     "SVD",
     "Annulus",
@@ -111,6 +114,7 @@ __all__ = [
     "Extrusion",
     "Family",
     "Features",
+    "Field",
     "Fourier",
     "Functions",
     "HardDirichlet",
@@ -167,6 +171,7 @@ __all__ = [
     "grad",
     "hessian",
     "laplacian",
+    "learn",
     "load",
     "losses",
     "march",

@@ -20,7 +20,16 @@ from typing import Annotated, Any
 import typer
 
 import pdofm as pf
-from pdofm.runs import JsonOption, challenge, console, finite, reproduce, use_compilation_cache
+from pdofm.runs import (
+    JsonOption,
+    challenge,
+    console,
+    file_name,
+    finite,
+    make_folder,
+    reproduce,
+    use_compilation_cache,
+)
 
 app = typer.Typer(
     add_completion=False,
@@ -85,8 +94,8 @@ def solve(
 
     The exit code is 0 if the solution has converged, 1 if it has not, and 2 after an error.
     """
-    if out is not None and out.exists() and not out.is_dir():
-        raise pf.errors.SolveError(f"--out {str(out)!r} is a file; give a folder.")
+    if out is not None:
+        make_folder(out)
     stated = _problem(problem)
     with warnings.catch_warnings(), _one_blas_thread():
         warnings.simplefilter("ignore", pf.errors.ConvergenceWarning)  # the report and the exit code say it
@@ -123,8 +132,7 @@ def _report(solution: pf.Solution) -> dict[str, Any]:
 
 def _write_files(solution: pf.Solution, folder: Path) -> Path:
     """Write the pictures and the VTK file of a solution; returns the path of the main picture."""
-    folder.mkdir(parents=True, exist_ok=True)
-    name = solution.problem.name
+    name = file_name(solution.problem.name)
     picture = folder / f"{name}.png"
     solution.plot(picture)
     if solution.attempts:
@@ -179,10 +187,11 @@ def bench(
 
     from pdofm import bench as benches
 
+    if out is not None:
+        make_folder(out)
     with console().status("measuring") as status:
         report = benches.run(names or [], lambda what: status.update(f"measuring: {what}"))
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         (out / "bench.json").write_text(json.dumps(finite(report.as_json()), indent=1) + "\n")
         if report.runs:
             benches.plot(report.runs, out / "accuracy.png")
@@ -236,6 +245,10 @@ def _problem(name: str) -> pf.Problem:
             found = runpy.run_path(name).get("problem")
     except pf.errors.PdofmError:
         raise
+    except SystemExit as error:
+        raise pf.errors.ProblemError(
+            f"{name!r} ends the program, by exit({error.code!r}), before it defines `problem`. Leave that out."
+        ) from error
     except Exception as error:
         at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == name]
         where = f", line {at[-1]}" if at else ""

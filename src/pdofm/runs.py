@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,6 +49,8 @@ def reproduce(
     from pdofm import experiments
     from pdofm.experiments import report, runner
 
+    make_folder(out)
+
     def write() -> list[Path]:
         rows = runner.collect(experiments.every(), out)  # of earlier runs as well
         return report.write(rows, experiments.every(), out)
@@ -79,6 +82,7 @@ def challenge(
     from pdofm import challenge as rows_of
     from pdofm.challenge import report
 
+    make_folder(out)
     rows = rows_of.select(names or [], quick=quick)
     cases = rows_of.cases(rows, tol)
     # In other processes without a compilation cache, where the first solve has everything to compile.
@@ -123,6 +127,23 @@ def _pool(workers: int, cluster: str | None, prepare: Callable[[], None] | None)
     if cluster is not None:
         return pf.cluster.Dask(pf.cluster.connect(cluster), progress=False, prepare=prepare)
     return pf.cluster.Serial() if workers == 1 else pf.cluster.Processes(workers, prepare)
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder of ``--out``, before anything is computed for it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise pf.errors.SolveError(f"--out {str(out)!r} is a file; give a folder.") from error
+    except NotADirectoryError as error:
+        raise pf.errors.SolveError(f"--out {str(out)!r} lies in a file; give a folder.") from error
+    except OSError as error:
+        raise pf.errors.SolveError(f"--out {str(out)!r} cannot be made ({error.strerror}); give a folder.") from error
+
+
+def file_name(name: str) -> str:
+    """A name of a problem as that of a file in one folder: other characters than letters, digits, . and - become -."""
+    return re.sub(r"[^\w.-]+", "-", name).lstrip(".-")[:100] or "problem"
 
 
 def use_compilation_cache() -> None:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from pdofm._types import Key
 from pdofm.adaptive.policy import default_policy
 from pdofm.adaptive.search import Policy, Search
+from pdofm.adaptive.together import search_together
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
@@ -19,12 +21,6 @@ from pdofm.solving.verdict import ROUNDING
 
 MAX_SECONDS = 120.0
 """Default time after which a search begins nothing new."""
-
-SEARCH_IS_LOCAL = (
-    "belongs to features that you choose: give them, too. A search tries one space after another, each following "
-    "from the last. Independent searches run side by side: pdofm.cluster.Dask(client).map(solve_one, problems)"
-)
-"""Why a search does not use a cluster."""
 
 
 def solve(
@@ -68,8 +64,8 @@ def solve(
             matrix and 200 000 unknowns in boxes, and the time after which nothing new is begun, by default 120 (an
             attempt that runs is not interrupted).
         candidates: features that are at hand, trained ones for instance; the search tries them first.
-        cluster: a `dask.distributed.Client`; its workers make the rows of the equations, in shares
-            (see docs/cluster.md).
+        cluster: a `dask.distributed.Client`; its workers make the rows of the equations, in shares, or search for a
+            tolerance side by side (see docs/cluster.md).
     """
     if tol is not None and not (isinstance(tol, int | float | np.number) and tol > 0):
         raise SolveError(f"tol is a relative error and must be a positive number; got {tol!r}.")
@@ -77,8 +73,8 @@ def solve(
     searched = {"policy": policy, "max_features": max_features, "max_seconds": max_seconds, "candidates": candidates}
     if features is None and tol is not None:
         _refuse(placed, "belongs to features that you choose: give them, too")
-        _refuse({"cluster": cluster}, SEARCH_IS_LOCAL)
-        solution = _search(problem, tol, method, key, **{k: v for k, v in searched.items() if v is not None})
+        given = {name: value for name, value in searched.items() if value is not None}
+        solution = _search(problem, tol, method, key, cluster, **given)
     else:
         _refuse(searched, "belongs to a search: give tol=, and no features")
         chosen = {name: value for name, value in placed.items() if value is not None}
@@ -92,8 +88,9 @@ def _search(
     tol: float,
     method: Method | None,
     key: Key,
+    cluster: Any,
     *,
-    policy: Policy = default_policy,
+    policy: Policy | None = None,
     max_features: int | None = None,
     max_seconds: float = MAX_SECONDS,
     candidates: Sequence[Features] = (),
@@ -103,7 +100,19 @@ def _search(
             f"A search needs a relative error between {ROUNDING:g}, what rounding allows in float64, and 1; got "
             f"tol={tol:g}."
         )
-    return Search(problem, tol, method, key, max_features, max_seconds, candidates).run(policy)
+    if cluster is None:
+        return Search(problem, tol, method, key, max_features, max_seconds, candidates).run(policy or default_policy)
+    _refuse({"policy": policy}, "belongs to a search in one process: leave cluster= out")
+    make = partial(
+        Search,
+        tol=tol,
+        method=method,
+        key=key,
+        max_features=max_features,
+        max_seconds=max_seconds,
+        candidates=candidates,
+    )
+    return search_together(problem, make, cluster)
 
 
 def _warn(solution: Solution) -> None:

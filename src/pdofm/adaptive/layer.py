@@ -1,4 +1,5 @@
-"""The search for a layer: the stretched coordinates across it in which the equation is solved best."""
+"""The search for a layer: the stretched coordinates across it in which the equation is solved best. `curves` has the
+search for a curve along which the source is concentrated."""
 
 import math
 import time
@@ -8,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdofm._types import Points, Vector
+from pdofm.adaptive.curves import find_curve
 from pdofm.adaptive.schedule import FIRST_SIZES
 from pdofm.adaptive.search import Search
 from pdofm.errors import PdofmError
@@ -24,16 +26,20 @@ MOST_DIMENSIONS = 3
 COMPARED = 4096
 """Points at which the residuals of layers are compared."""
 
+CURVED_SIZE, AROUND_WIDTH = 400, (0.5, 1.0, 2.0)
+"""Polynomials with which the width of a curved layer is found, and the widths that are tried, relative to that of the
+source."""
+
 THINNEST = 1e-6
 """The smallest width of a layer that is looked for, relative to the domain."""
 
 
 class Layer(NamedTuple):
-    """A layer of a width at n·x = center, on a problem's domain."""
+    """A layer of a width at n·x = center, on the domain of a problem; a curved one has several coefficients."""
 
     problem: Problem
     direction: Vector
-    center: float
+    center: float | Vector
     width: float
 
     def polynomials(self, size: int) -> StretchedPolynomials:
@@ -97,6 +103,34 @@ def find_layer(search: Search) -> Layer | None:
     return layer if better > 10 else None
 
 
+def find_curved_layer(search: Search) -> Layer | None:
+    """The layer along a thin curve at which the source is concentrated, with the width, near that of the source, in
+    whose stretched coordinates the residual is smallest; None if there is no such curve."""
+    problem, verifier, start = search.problem, search.verifier, time.perf_counter()
+    if problem.domain.dim != 2 or search.max_features < CURVED_SIZE:
+        return None
+
+    def strength(points: Points) -> Vector:
+        return np.sum(verifier.right_at(points) ** 2, axis=1)
+
+    curve = find_curve(problem.domain, strength, verifier.points, np.sum(verifier.right**2, axis=1))
+    if curve is None:
+        return None
+    tried: list[tuple[float, Layer]] = []
+    for factor in AROUND_WIDTH:
+        layer = Layer(problem, curve.direction, curve.center, factor * curve.width)
+        try:
+            found = search.solved(layer.polynomials(CURVED_SIZE), "clustered")
+        except PdofmError:
+            continue
+        tried.append((float(np.linalg.norm(verifier.residual(found, COMPARED))), layer))
+    if not tried:
+        return None
+    why = f"the source is concentrated along a curve; {len(tried)} widths tried"
+    search.ledger.note("(search for a layer)", why, CURVED_SIZE, start)
+    return min(tried, key=lambda each: each[0])[1]
+
+
 def _everywhere(problem: Problem) -> list[Layer]:
     """Layers at all places of an interval."""
     domain = problem.domain
@@ -123,7 +157,8 @@ def _improve(start: Layer, quality: Callable[[Layer], float]) -> None:
     normal, domain = start.direction, start.problem.domain
     others = np.linalg.qr(np.column_stack([normal, np.eye(len(normal))]))[0][:, 1 : len(normal)]
     middle = (domain.lower + domain.upper) / 2
-    middle = middle + (start.center - normal @ middle) * normal  # it turns about this point of the layer
+    center = float(start.center)
+    middle = middle + (center - normal @ middle) * normal  # it turns about this point of the layer
 
     def moved(step: Vector) -> Layer:
         direction = normal + start.width / float(domain.size) * others @ step[2:]

@@ -3,6 +3,8 @@
 import math
 import time
 
+import numpy as np
+
 from pdofm.errors import SolveError
 from pdofm.solving.stats import Attempt
 
@@ -24,10 +26,12 @@ class Ledger:
     """
 
     def __init__(self, max_features: int | None, max_seconds: float, components: int = 1):
-        if (max_features is not None and max_features < 1) or not max_seconds >= 0:
+        is_count = isinstance(max_features, int | np.integer) and max_features >= 1
+        is_time = isinstance(max_seconds, int | float | np.number) and max_seconds >= 0
+        if not (is_time and (max_features is None or is_count)):
             raise SolveError(
                 f"A search needs a budget of at least one feature and no negative time; got max_features="
-                f"{max_features}, max_seconds={max_seconds}."
+                f"{max_features!r}, max_seconds={max_seconds!r}."
             )
         self.max_features = MOST_FEATURES if max_features is None else max_features
         self.max_in_boxes = MOST_IN_BOXES // components if max_features is None else max_features

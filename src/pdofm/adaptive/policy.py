@@ -6,25 +6,27 @@ boxes in `refine`, the widths of layers in `layer`, and how networks are trained
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
-from pdofm.adaptive.layer import Layer, find_layer
+from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.harmonic import grow_harmonic_functions, has_harmonic_regions
+from pdofm.adaptive.layer import CURVED_SIZE, Layer, find_curved_layer, find_layer
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
-from pdofm.adaptive.schedule import ends_soon, pays
+from pdofm.adaptive.schedule import arrives, ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
-from pdofm.adaptive.spaces import has_singular_space, singular_space
+from pdofm.adaptive.spaces import fits_boxes, has_singular_space, singular_space
 from pdofm.discrete.defaults import in_each_region
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
 from pdofm.features import Chebyshev, Features, Fourier, SparsePolynomials
 from pdofm.marching.march import can_march, marched
 from pdofm.problem.conditions import Periodic
+from pdofm.solving.verdict import Status
 
 CONCENTRATED = 0.25
 """A residual is local if nine tenths of its square lie in this fraction of the domain."""
@@ -32,6 +34,8 @@ CONCENTRATED = 0.25
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
 
+SINGULAR = "polynomials and singular functions"
+"""The name of the space of both."""
 
 SPARSE = (1, 2)
 """How many variables the polynomials depend on at a time that are tried in more than three dimensions."""
@@ -40,25 +44,32 @@ SPARSE = (1, 2)
 @dataclass(frozen=True)
 class Rule:
     """When to try what, and why: ``when(search)`` decides, ``run(search, why)`` tries; whether `in_regions`, too, for
-    problems with several regions."""
+    problems with several regions; and whether it stands `apart`, so that a search may begin with it."""
 
     why: str
     when: Callable[[Search], bool]
     run: Callable[[Search, str], object]
     in_regions: bool = False
+    apart: bool = False
 
 
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. In several regions the singular functions of each of
-    them are tried at once. Then come polynomials, in many dimensions those in few of the variables at first: where the
-    solution is smooth nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them:
-    singular functions of corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks
-    and corners; where boxes do not apply or do not suffice, a layer, details that take more polynomials, and a
-    partition of unity. Networks and random features, which depend least on the shape of the solution, come last.
+    Features at hand come first. An evolution is marched in time. In several regions harmonic functions, or the singular
+    functions of each of them, are tried at once. Then come polynomials, in many dimensions those in few of the
+    variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come remedies for
+    what is known to spoil them: singular functions of corners, edges and round holes, then polynomials in boxes that
+    adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details that take
+    more polynomials, and a partition of unity. Networks and random features, which depend least on the shape of the
+    solution, come last.
     """
-    for rule in RULES:
+    apply(RULES, search)
+
+
+def apply(rules: "Sequence[Rule]", search: Search) -> None:
+    """Apply rules in order until the search is over."""
+    for rule in rules:
         if search.over:
             return
         if (rule.in_regions or search.problem.regions is None) and rule.when(search):
@@ -79,6 +90,8 @@ def _march(search: Search, why: str) -> None:
         ledger.note("slabs", f"{why}; failed: {error}", 0, start)
     else:
         search.enter(found, why, start)
+        if found.verdict.status is Status.DIVERGED:  # no other space continues it
+            search.ceased = found
 
 
 def _grow_fourier(search: Search, why: str) -> None:
@@ -118,18 +131,18 @@ def _grow_more_polynomials(search: Search, why: str) -> None:
 
 def _grow_singular_functions(search: Search, why: str) -> None:
     without = min(search.ledger.estimates("polynomials"), default=math.inf)
+    # Boxes in the plane take about as long as a thousand functions of the whole domain.
+    ends = arrives if search.problem.domain.dim == 2 and _boxes_apply(search) else pays
 
     def goes_on(estimates: list[float], tol: float) -> bool:
         """Where singular functions do not help, polynomials alone converge faster."""
-        return len(estimates) < 2 or (estimates[-1] < without and pays(estimates, tol))
+        return len(estimates) < 2 or (estimates[-1] < without and ends(estimates, tol))
 
-    search.grow(
-        "polynomials and singular functions",
-        why,
-        lambda size: singular_space(search.problem, size),
-        "clustered",
-        goes_on=goes_on,
-    )
+    def make(size: int) -> Features:
+        return singular_space(search.problem, size)
+
+    above = search.ledger.largest(SINGULAR)
+    search.grow(SINGULAR, why, make, "clustered", goes_on=goes_on if above == 0 else pays, above=above)
 
 
 def _refine_boxes(search: Search, why: str) -> None:
@@ -148,12 +161,20 @@ def _refine_boxes(search: Search, why: str) -> None:
         search.enter(found, why, start)
 
 
+def _grow_across_a_curve(search: Search, why: str) -> None:
+    layer = find_curved_layer(search)
+    if layer is not None:
+        found = f"{why}, in a layer of width {layer.width:.1g}"
+        space = "polynomials stretched across a curved layer"
+        search.grow(space, found, layer.polynomials, "clustered", above=CURVED_SIZE, until_resolved=True)
+
+
 def _grow_across_a_layer(search: Search, why: str) -> None:
     layer: Layer | None = find_layer(search)
     if layer is None:
         return
     direction = np.round(layer.direction, 3).tolist()
-    found = f"{why}: width {layer.width:.1g} at n·x = {layer.center:.3g}, n = {direction}"
+    found = f"{why}: width {layer.width:.1g} at n·x = {float(layer.center):.3g}, n = {direction}"
     search.grow("polynomials stretched across a layer", found, layer.polynomials, "clustered")
 
 
@@ -173,6 +194,10 @@ def _is_periodic(search: Search) -> bool:
     problem = search.problem
     axes = {condition.axis for condition in problem.stated if isinstance(condition, Periodic)}
     return not problem.layout.has_time and axes == set(range(problem.domain.dim))
+
+
+def _has_harmonic_regions(search: Search) -> bool:
+    return has_harmonic_regions(search.problem)
 
 
 def _has_singular_regions(search: Search) -> bool:
@@ -195,6 +220,11 @@ def _has_singular_functions(search: Search) -> bool:
 def _polynomials_were_cut_short(search: Search) -> bool:
     estimates = search.ledger.estimates("polynomials")
     return bool(estimates) and pays(estimates, search.tol) and not ends_soon(estimates, search.tol)
+
+
+def _singular_functions_were_cut_short(search: Search) -> bool:
+    estimates = search.ledger.estimates(SINGULAR)
+    return len(estimates) > 1 and pays(estimates, search.tol)
 
 
 def _is_evolution(search: Search) -> bool:
@@ -227,7 +257,13 @@ RULES = (
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
     Rule("many dimensions: few of them may interact", _has_many_dimensions, _grow_sparse_polynomials),
     Rule(
-        "regions are round, or have Laplace's equation",
+        "Laplace's equation in each region, perhaps with a constant source",
+        _has_harmonic_regions,
+        grow_harmonic_functions,
+        in_regions=True,
+    ),
+    Rule(
+        "regions are round, or have corners of their own",
         _has_singular_regions,
         _grow_singular_functions,
         in_regions=True,
@@ -237,17 +273,21 @@ RULES = (
         "polynomials converge slowly, and the domain has corners, edges or round holes",
         _has_singular_functions,
         _grow_singular_functions,
+        apart=True,
     ),
+    Rule("the source is concentrated along a curve", _boxes_apply, _grow_across_a_curve),
     Rule("they converge, if slowly", _polynomials_were_cut_short, _resume_polynomials, in_regions=True),
     Rule(
         "polynomials converge slowly: boxes are split where the solution needs it",
         _boxes_apply,
         _refine_boxes,
         in_regions=True,
+        apart=True,
     ),
+    Rule("they converge, if slowly", _singular_functions_were_cut_short, _grow_singular_functions),
     Rule("a layer fits the residual", _always, _grow_across_a_layer),
     Rule("no attempt has a correct digit yet; more polynomials may still help", _is_unresolved, _grow_more_polynomials),
     Rule("the residual is local: boxes are split where it is large", _is_local, _grow_partition),
-    Rule("nothing else has converged", _always, grow_networks),
+    Rule("nothing else has converged", _always, grow_networks, apart=True),
 )
 """The rules of the default policy, in the order in which they apply."""

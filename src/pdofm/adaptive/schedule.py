@@ -37,3 +37,8 @@ def ends_soon(estimates: list[float], tol: float) -> bool:
     if len(estimates) == 3:
         return estimates[-1] * min(estimates[-1] / estimates[-2], 1.0) <= tol
     return len(estimates) < 3
+
+
+def arrives(estimates: list[float], tol: float) -> bool:
+    """Whether the estimates, falling on as in the last step, are expected to reach the tolerance within two more."""
+    return len(estimates) < 3 or estimates[-1] * min(estimates[-1] / estimates[-2], 1.0) ** 2 <= tol

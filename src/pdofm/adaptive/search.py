@@ -44,6 +44,7 @@ class Search(Shown):
         last: the solution of the last attempt.
         best: the solution with the smallest estimate, of those that have converged if there are any.
         reached: whether an answer is confirmed.
+        ceased: a march that ended early because the solution ceases to exist, as far as it can tell.
         ledger: what was tried, and the budget.
         verifier: looks at solutions where nothing was fitted.
     """
@@ -67,6 +68,7 @@ class Search(Shown):
         self.best: Solution | None = None
         self.last: Solution | None = None
         self.reached = False
+        self.ceased: Solution | None = None
         self._undetermined = 0  # attempts in a row
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
@@ -81,8 +83,8 @@ class Search(Shown):
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached, the solution is not unique, or the time is up."""
-        return self.reached or self.undetermined or self.ledger.is_out_of_time
+        """Whether the tolerance is reached, the solution is not unique or ceases to exist, or the time is up."""
+        return self.reached or self.undetermined or self.ceased is not None or self.ledger.is_out_of_time
 
     @property
     def undetermined(self) -> bool:
@@ -95,11 +97,14 @@ class Search(Shown):
         best = self.best
         return best is not None and best.error_estimate < RESOLVED and self.verifier.hidden(best) <= HIDDEN
 
-    def attempt(self, space: str, why: str, features: Features, sampling: str = "sobol") -> Solution | None:
-        """Solve in a space and take note of it; None if that fails and something else has not."""
+    def attempt(
+        self, space: str, why: str, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None
+    ) -> Solution | None:
+        """Solve in a space and take note of it; None if that fails and something else has not. `counts` are the numbers
+        of points inside and on the boundary, if they are not the usual ones."""
         start = time.perf_counter()
         try:
-            found = replace(self.solved(features, sampling), space=space)
+            found = replace(self.solved(features, sampling, counts), space=space)
         except PdofmError as error:
             if self.best is None:
                 raise
@@ -126,12 +131,12 @@ class Search(Shown):
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
         """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,
         from which it differs by `change`, or by the best one."""
-        if found.space not in self._best_of or _rank(found) < _rank(self._best_of[found.space]):
+        if found.space not in self._best_of or better(found, self._best_of[found.space]):
             self._best_of[found.space] = found
         if self._best_values is not None:
             change = float(np.fmin(change, distance(self._best_values, values)))
         self.reached = self._verdict(found, change).converged
-        if self.reached or self.best is None or self._best_values is None or _rank(found) < _rank(self.best):
+        if self.reached or self.best is None or self._best_values is None or better(found, self.best):
             self.best, self._best_values = found, values
         elif found.verdict.evidence.is_finished:  # it may confirm what stood alone
             self.reached = self._verdict(self.best, distance(self._best_values, values)).converged
@@ -147,14 +152,16 @@ class Search(Shown):
             self._evidence = verdict.evidence
         return verdict
 
-    def solved(self, features: Features, sampling: str = "sobol") -> Solution:
+    def solved(self, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None) -> Solution:
         """Solve in a space without taking note of it; a nonlinear problem from the best solution so far."""
         method, best = self.method, self.best
         if method is None and best is not None and best.stats.steps and self.resolved:
             points = self.verifier.points[: 4 * features.size]
             known = evaluate(best.features, best.coefficients, points)
             method = Newton(initial=fitted(features, points, known))
+        inside, around = (None, None) if counts is None else counts
         options = {"sampling": sampling, "tol": self.tol, "key": self.seed, "memory": self._memory}
+        options |= {"points": inside, "boundary_points": around}
         found = fit(self.problem, features, method=method, **options)
         if method is not self.method and not found.verdict.evidence.is_finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)
@@ -200,6 +207,8 @@ class Search(Shown):
             if self.best is None:
                 raise
             interrupted = True
+        if self.ceased is not None:
+            return replace(self.ceased, attempts=tuple(self.ledger.attempts))
         best = self.best
         if best is None:
             raise SolveError(
@@ -251,13 +260,18 @@ class Search(Shown):
 
 def _checked(candidates: Sequence[Features]) -> tuple[Features, ...]:
     """Features, each once: equal ones would confirm each other."""
-    if isinstance(candidates, Features) or not all(isinstance(each, Features) for each in candidates):
+    if not isinstance(candidates, list | tuple) or not all(isinstance(each, Features) for each in candidates):
         raise SolveError("candidates must be a list of features, as in candidates=[pf.load('poisson-2d')].")
     kept: list[Features] = []
     for each in candidates:
         if not any(eqx.tree_equal(each, other) for other in kept):
             kept.append(each)
     return tuple(kept)
+
+
+def better(one: Solution, other: Solution) -> bool:
+    """Whether the first solution is better than the second: a converged one than another, then the smaller estimate."""
+    return _rank(one) < _rank(other)
 
 
 def _rank(solution: Solution) -> tuple[bool, float]:

@@ -7,20 +7,22 @@ bounded, and boxes are halved towards the point from the start. At other corners
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from jaxtyping import Bool
 
 from pdofm._types import Points, Vector
 from pdofm.adaptive.holes import split_around_holes
+from pdofm.adaptive.jumps import jumps_of_data
 from pdofm.adaptive.sectors import material_points
 from pdofm.calculus.terms import Difference
 from pdofm.discrete.materials import make_tree
 from pdofm.domain import Domain, Part, corners, round_holes
+from pdofm.domain.edges import straight_edges
 from pdofm.domain.tree import BoxTree, Forest
-from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions
-from pdofm.features.edges import box_edges
+from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions, SectorFunctions
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -39,34 +41,54 @@ length: the two sides of a slit end at points that nearly coincide."""
 LONGEST = 3.0
 """The first boxes are at most so many times longer than wide."""
 
+JUMP_EXPONENT = 0.5
+"""Exponent of a solution whose data jump at a point: in the L2 norm, what is wrong in boxes of size r is r of the
+whole, the square of r to this."""
+
+AROUND = 2.0
+"""Boxes within so many times their side of a point are those that were halved towards it."""
+
 EXPONENTS = (4.0, 8.0)
 """The highest exponent at corners in small and in large spaces."""
+
+REMAINDER = 1.0
+"""Exponent of what remains at a singular point whose functions are known: sources and coefficients that vary add
+functions such as r² log r, which degrees of polynomials also help with."""
 
 Degrees = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class SingularPoint:
-    """A point where the solution may behave like r^exponent."""
+    """A point where the solution may behave like r^exponent. Where regions meet, `functions` of each of them may be
+    known that behave as the solution does. Where its data jump it is bounded, and what is wrong in the last box counts
+    no more than the area of that."""
 
     point: Vector
     exponent: float
+    functions: Mapping[str, Sequence[SectorFunctions]] = field(default_factory=dict)
+    jumps: bool = False
 
     @property
     def is_strong(self) -> bool:
         """Whether the gradient is not bounded."""
         return self.exponent < 1 - 1e-6
 
+    @property
+    def remainder(self) -> float:
+        """The exponent of what boxes cannot represent at the point."""
+        return max(self.exponent, REMAINDER) if self.functions else self.exponent
+
     def smallest(self, tol: float) -> float:
         """The size of boxes, relative to the domain, below which the singularity is not seen any more. What is wrong in
         the last box, r^α, is seen from far away as r^2α."""
-        power = 2 * self.exponent if self.is_strong else max(self.exponent, 1.0)
+        power = 2 * self.remainder if self.is_strong else max(self.exponent, 1.0)
         return max(DEEPEST, (0.1 * tol) ** (1 / power))
 
     def left(self, tol: float) -> float:
         """The relative error that the smallest boxes at a strong singularity leave; measured in a checkerboard of
         exponent 0.1, in which they are far from small enough, it is twice this."""
-        return 0.1 * self.smallest(tol) ** (2 * self.exponent) if self.is_strong else 0.0
+        return 0.1 * self.smallest(tol) ** (2 * self.remainder) if self.is_strong else 0.0
 
 
 def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> list[Features]:
@@ -76,7 +98,7 @@ def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> li
     found: list[Features] = []
     if is_whole and corners(domain):
         found.append(CornerFunctions(domain, convex=True, highest=float(np.clip(degree / 3, *EXPONENTS))))
-    if box_edges(domain):
+    if any(edge.ends_outside for edge in straight_edges(domain)):
         found.append(EdgeFunctions(domain, degree // 2))
     if round_holes(domain):
         found.append(HoleFunctions(domain, max(degree, 1)))
@@ -84,7 +106,7 @@ def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> li
 
 
 def singular_points(problem: Problem) -> list[SingularPoint]:
-    """The corners of a plane domain, and the points where the kind of condition changes."""
+    """The corners of a plane domain, and the points where data jump or the kind of condition changes."""
     domain = problem.domain
     if problem.regions is not None:
         return [SingularPoint(*each) for each in material_points(problem)]
@@ -95,6 +117,10 @@ def singular_points(problem: Problem) -> list[SingularPoint]:
     changes = changes_of_kind(problem, near)
     found = []
     system = problem.layout.components > 1
+    jumps = jumps_of_data(problem, near)
+    found += [SingularPoint(point, JUMP_EXPONENT, jumps=True) for point in jumps]
+    changes = [point for point in changes if all(math.dist(point, other) > near for other in jumps)]
+    angles = [each for each in angles if all(math.dist(each[0], other) > near for other in jumps)]
     for apex, angle in angles:
         changed = any(math.dist(apex, other) <= near for other in changes)
         exponent = math.pi / angle / (2 if changed else 1)
@@ -103,6 +129,15 @@ def singular_points(problem: Problem) -> list[SingularPoint]:
     found += [
         SingularPoint(point, 0.5) for point in changes if all(math.dist(point, apex) > near for apex, _ in angles)
     ]
+    return found
+
+
+def functions_by_region(points: Sequence[SingularPoint]) -> dict[str, list[SectorFunctions]]:
+    """The singular functions of all points, by region."""
+    found: dict[str, list[SectorFunctions]] = {}
+    for point in points:
+        for name, functions in point.functions.items():
+            found.setdefault(name, []).extend(functions)
     return found
 
 
@@ -132,6 +167,15 @@ def changes_of_kind(problem: Problem, near: float) -> list[Vector]:
                 same.add(kind)
         if any(kinds != sides[0][1] for _, kinds in sides):
             found.append(point)
+    return found
+
+
+def are_at_jumps(points: Sequence[SingularPoint], lower: Points, upper: Points) -> Bool[np.ndarray, " n"]:
+    """Which boxes lie around points at which data jump, within `AROUND` times their side."""
+    found, sides = np.zeros(len(lower), dtype=bool), np.max(upper - lower, axis=1)
+    for point in points:
+        if point.jumps:
+            found |= np.linalg.norm(point.point - np.clip(point.point, lower, upper), axis=1) <= AROUND * sides
     return found
 
 
@@ -215,10 +259,3 @@ def grade(
         if following is None:
             return
         node = following
-
-
-def touches(tree: BoxTree, node: int, point: Vector) -> bool:
-    """Whether a point lies in a box or on its boundary."""
-    lower, upper = tree.box(node)
-    near = COINCIDENT * np.max(upper - lower)
-    return bool(np.all((point >= lower - near) & (point <= upper + near)))

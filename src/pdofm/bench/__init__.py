@@ -11,6 +11,7 @@ from typing import Any
 from pdofm.bench.accuracy import Run, compare, extra_sources, installed, race
 from pdofm.bench.cluster import bench_cluster
 from pdofm.bench.contenders import SEED
+from pdofm.bench.eigenvalues import bench_eigenvalues
 from pdofm.bench.figure import plot
 from pdofm.bench.growth import bench_growth
 from pdofm.bench.phases import bench_assembly, bench_lstsq, bench_partition, bench_training, bench_transfer
@@ -28,6 +29,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "transfer": bench_transfer,
     "start": bench_start,
     "growth": bench_growth,
+    "eigenvalues": bench_eigenvalues,
     "cluster": bench_cluster,
 }
 """The benchmarks that return rows of the table, by name."""

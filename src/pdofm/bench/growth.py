@@ -1,7 +1,9 @@
-"""The growth of time and memory with the numbers of points, features, dimensions and subdomains."""
+"""The growth of time and memory with the numbers of points, features, dimensions and subdomains, and with the final
+time."""
 
 import math
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +29,10 @@ BOXES = (10, 20, 35, 50)
 which N is the part within boxes, and N log N memory."""
 
 
+FINAL_TIMES = (10, 20, 40, 80)
+"""Periods of a wave that is marched with its slabs on disk."""
+
+
 def bench_growth() -> list[Row]:
     """Complete solves of increasing size, after a first one; the largest is compared with the smallest.
 
@@ -46,6 +52,7 @@ def bench_growth() -> list[Row]:
         *_growth("dimensions d, 300 features", dimensions, _in_dimensions),
         *_growth("subdomains, 512 features", subdomains, lambda s: _solve(_partition(s), points=4000)),
         *_growth("unknowns N in boxes", [BOX_UNKNOWNS * n**2 for n in BOXES], _in_boxes),
+        *_growth("final time T of a march", FINAL_TIMES, _march_until),
         _peak_of_many_rows(),
     ]
 
@@ -105,6 +112,22 @@ def _in_boxes(unknowns: int) -> Callable[[], Any]:
     boxes, problem = math.isqrt(unknowns // BOX_UNKNOWNS), _poisson(_SQUARE)
     features = pf.BoxPolynomials.grid(_SQUARE, boxes, math.isqrt(BOX_UNKNOWNS) - 1)
     return lambda: pf.solve(problem, features, tol=math.inf).coefficients
+
+
+def _march_until(periods: int) -> Callable[[], Any]:
+    """A standing wave for so many periods; its slabs are kept on disk."""
+    problem = pf.Problem(
+        pf.SpaceTime(pf.Interval(0, 1), float(periods)),
+        lambda u, x, t: pf.dt(pf.dt(u))(x, t) - 4 * pf.partial(u, 0, 0)(x, t),
+        conditions=[pf.Dirichlet(0.0), pf.Initial()],
+        exact=lambda x, t: jnp.sin(math.pi * x[0]) * jnp.cos(2 * math.pi * t),
+    )
+
+    def march() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            return pf.march(problem, tol=1e-6, checkpoint=Path(folder) / "wave.march", progress=False).error_estimate
+
+    return march
 
 
 def _peak_of_many_rows() -> Row:

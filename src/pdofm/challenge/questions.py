@@ -1,10 +1,10 @@
-"""Rows that ask for numbers: eigenvalues."""
+"""Rows that ask for numbers: eigenvalues, and coefficients from data."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 import pdofm as pf
-from pdofm.challenge.row import Answer, Published, Row, largest_relative
+from pdofm.challenge.row import Answer, Published, Row, answered, largest_relative
 
 _GROUP = "eigenvalues"
 
@@ -16,6 +16,9 @@ UNSTABLE = 0.23752649 + 0.00373967j
 
 PRINTED = 1e-8
 """The last digit that is printed of it."""
+
+VISCOSITY = 1 / 40
+"""The kinematic viscosity of Kovasznay's flow in the zoo."""
 
 
 def _membrane(tol: float) -> Answer:
@@ -46,6 +49,27 @@ def _oscillator(tol: float) -> Answer:
 
     well = pf.Problem(pf.Interval(-9, 9), operator, conditions=[pf.Dirichlet(0.0)], name="oscillator")
     return _answer(pf.eigs(well, 6, tol=tol), 2.0 * np.arange(6) + 1)
+
+
+def _viscosity(tol: float) -> Answer:
+    flow = pf.zoo.get("kovasznay")
+
+    def operator(u, x):
+        momentum = -u.nu * pf.laplacian(u.v)(x) + pf.grad(u.v)(x) @ u.v(x) + pf.grad(u.p)(x)
+        return momentum, pf.div(u.v)(x)
+
+    points = flow.domain.sample(20, key=0)
+    measured = flow.exact_values(points)[:, :2]
+    problem = flow.replace(
+        operator=operator,
+        unknowns={"v": 2, "p": 1, "nu": pf.Number(1.0, positive=True)},
+        conditions=[*flow.stated, pf.Data(points, measured, unknown="v")],
+        exact=None,
+        frozen_operator=None,
+        name="kovasznay-viscosity",
+    )
+    solution = pf.solve(problem, tol=tol)
+    return answered(solution, largest_relative(solution.numbers["nu"], VISCOSITY))
 
 
 def _answer(modes: pf.Modes, truth: ArrayLike, reference: float = 1e-12) -> Answer:
@@ -84,5 +108,14 @@ ROWS: tuple[Row, ...] = (
         1e-12,
         measure="largest relative error of six eigenvalues",
         quick=True,
+    ),
+    Row(
+        "kovasznay-viscosity",
+        "numbers from data",
+        "The viscosity of Kovasznay's flow at Reynolds number 40, from its velocities at 20 points.",
+        _viscosity,
+        1e-8,
+        Published(4.67e-2, "Raissi, Perdikaris and Karniadakis (2019): viscosity of a wake, 5000 points"),
+        measure="relative error of the viscosity",
     ),
 )

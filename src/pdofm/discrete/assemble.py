@@ -96,17 +96,18 @@ def assemble(
     memory: Memory | None = None,
     role: str = "fitted",
     sink: Sink | None = None,
+    sizes: Vector | None = None,
 ) -> System:
     """The linearised system at `coefficients`, all blocks stacked, in chunks of points.
 
     With `check` left sides that are not finite, and conditions that say nothing about the unknown, are errors. With
     `fold` a matrix above `LARGEST_MATRIX` with many more rows than columns is not kept: its rows are folded into a
     triangle as they come; with a `sink` they go there. `memory` is what is known from before, `role` what these points
-    are called in it.
+    are called in it. Rows are scaled for components of these `sizes`, by default 1.
     """
     memory = Memory() if memory is None else memory
     counts = [entries(layout, block) for block in blocks]
-    filled = Rows(blocks, counts, coefficients.size, fold=fold, sink=sink)
+    filled = Rows(blocks, counts, coefficients.size, fold=fold, sink=sink, sizes=sizes)
     for block, k in zip(blocks, counts, strict=True):
         right = memory.right_sides(layout, block, k, role)
         average = _Average(k, coefficients.shape[1])

@@ -9,6 +9,7 @@ from pdofm.calculus.terms import Difference
 from pdofm.discrete.assemble import assemble
 from pdofm.discrete.collocate import collocate
 from pdofm.discrete.evaluate import feature_values
+from pdofm.discrete.process import check_process
 from pdofm.domain import Regions
 from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features, RegionFeatures
@@ -25,6 +26,7 @@ IMPOSED_POINTS = 32
 
 def check_problem(caller: str, problem: object) -> None:
     """Refuse what is not a problem, and one that would be solved wrongly."""
+    check_process()
     if not isinstance(problem, Problem):
         hint = f"zoo.get({problem!r})" if isinstance(problem, str) else "Problem(…) or zoo.get(…)"
         raise ProblemError(f"{caller}() takes a Problem; got {type(problem).__name__}. Make one with {hint}.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Coefficients, Key, Points
+from pdofm._types import Coefficients, Key, Points, Vector
 from pdofm.calculus.terms import Term
 from pdofm.discrete import placement
 from pdofm.discrete.assemble import all_left_values, assemble, residuals
@@ -24,6 +24,7 @@ from pdofm.discrete.placement import Placement
 from pdofm.discrete.system import Sums, System
 from pdofm.errors import SolveError
 from pdofm.features import Features
+from pdofm.numerics.numbers import as_count
 from pdofm.numerics.sampling import generator, spread
 from pdofm.problem.problem import Problem
 
@@ -41,6 +42,7 @@ class Discretisation:
         boundary_points: how many fitted points were asked for on the boundary.
         seed: of the points that are held out.
         memory: what is known from solving the same problem before.
+        sizes: the sizes of the components, for which rows are scaled; 1 if they are not known.
     """
 
     problem: Problem
@@ -50,6 +52,7 @@ class Discretisation:
     boundary_points: int = 0
     seed: int = 0
     memory: Memory = field(default_factory=Memory)
+    sizes: Vector | None = None
 
     @property
     def interior_points(self) -> int:
@@ -114,7 +117,7 @@ class Discretisation:
         return replace(own, held_out=self._assembled(self.held_out, coefficients, role="held out", **known))
 
     def _assembled(self, blocks: Sequence[Block], coefficients: Coefficients, **options: Any) -> System:
-        return assemble(self.problem.layout, self.features, blocks, coefficients, **options)
+        return assemble(self.problem.layout, self.features, blocks, coefficients, sizes=self.sizes, **options)
 
     def moved(self, system: System, coefficients: Coefficients) -> System:
         """The system with its left sides at other coefficients, but the same rows and scales: for a step with a matrix
@@ -204,8 +207,8 @@ def place(
     features = chosen_features(problem, features, seeds[0])
     check_fit(problem, features)
     interior, boundary = default_counts(problem, features)
-    interior = interior if points is None else points
-    boundary = boundary if boundary_points is None else boundary_points
+    interior = interior if points is None else as_count(points, "points", SolveError)
+    boundary = boundary if boundary_points is None else as_count(boundary_points, "boundary_points", SolveError)
     return placement.fitted(problem, features, (interior, boundary), sampling, seeds[1], shares), seeds[2]
 
 

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from pdofm._types import Coefficients, Points
 from pdofm.calculus.jets import Index
+from pdofm.discrete.interpolated import MANY, interpolated
 from pdofm.features import Features
 from pdofm.numerics.batches import FEWEST_POINTS, slices
 
@@ -27,7 +28,18 @@ def derivatives(
 def _expanded(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
-    """The same without the lifting."""
+    """The same without the lifting; values at very many points by interpolation, to rounding."""
+    if len(which) == 1 and not any(which[0]) and len(points) >= MANY:
+        close = interpolated(features, coefficients, points, lambda x: _directly(features, coefficients, x, which)[0])
+        if close is not None:
+            return _directly(*close, points, which)
+    return _directly(features, coefficients, points, which)
+
+
+def _directly(
+    features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
+) -> Float[np.ndarray, "a n C"]:
+    """The same from the features themselves."""
     out = np.empty((len(which), len(points), coefficients.shape[1]))
     for here in slices(len(points), _points_at_once(features, which)):
         out[:, here] = features.expand(points[here], which, coefficients)

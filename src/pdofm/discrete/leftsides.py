@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from pdofm._types import Points, SpaceNormals
+from pdofm._types import Points, SpaceNormals, Vector
 from pdofm.calculus.jets import Index
 from pdofm.calculus.symbol import Linearisation, Symbol, symbol_of
 from pdofm.calculus.terms import Layout, LeftSide, sides
@@ -102,13 +102,14 @@ class Gradients:
                         np.multiply(derivative, factor, out=buffer)
                         total += buffer
 
-    def norms(self, n: int) -> Float[np.ndarray, "n k"]:
-        """The norm of each row."""
+    def norms(self, n: int, sizes: Vector | None = None) -> Float[np.ndarray, "n k"]:
+        """The norm of each row, for components of these sizes, by default 1."""
         found = np.zeros((n, len(self.parts)))
         for k, of_entry in enumerate(self.parts):
-            for part in of_entry:
+            for c, part in enumerate(of_entry):
                 if part is not None:
-                    found[:, k] += np.einsum("mn,mn->n", part, part)
+                    squares = np.einsum("mn,mn->n", part, part)
+                    found[:, k] += squares if sizes is None else squares * sizes[c] ** 2
         return np.sqrt(found)
 
     def write(self, out: Float[np.ndarray, "rows columns"], scales: Float[np.ndarray, "n k"]) -> None:

@@ -14,6 +14,14 @@ from pdofm.problem.data import at_points, values_at
 
 RightValues = Float[np.ndarray, "n k"]
 
+LARGEST, SMALLEST = 1e100, 1e-100
+"""Sizes of data whose squares, and products with the coefficients of an equation, are ordinary numbers."""
+
+UNITS = (
+    f"beyond what can be computed with: data must be between {SMALLEST:g} and {LARGEST:g}, or zero. State the problem "
+    "in other units: divide all data by their size and multiply the solution by it."
+)
+
 
 def right_values(
     layout: Layout, block: Block, columns: int, *, what: str | None = None, compiled: bool = True
@@ -86,6 +94,13 @@ def data_name(term: Term) -> str:
     return "source" if term.on is None else f"value of condition {term.name!r}"
 
 
+def check_size(right: Float[np.ndarray, " n"], name: str) -> None:
+    """Refuse data that are so small, all of them, that their squares vanish."""
+    largest = float(np.abs(right).max(initial=0.0))
+    if 0 < largest < SMALLEST:
+        raise ProblemError(f"The data of {name!r} are of size {largest:.0e}, {UNITS}")
+
+
 def check_finite(
     values: Float[np.ndarray, "n k"],
     what: str,
@@ -93,6 +108,9 @@ def check_finite(
     remedy: str = "Check the function there, or use other points.",
 ) -> None:
     """Refuse data that are not finite, and say where."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if LARGEST < largest < np.inf:
+        raise ProblemError(f"The {what} is of size {largest:.0e}, {UNITS}")
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
         raise ProblemError(

@@ -64,8 +64,9 @@ class System:
     """The scaled system A δ ≈ b of all blocks, and what it was made from.
 
     Row i of A is `scales[i]` times the gradient of the left side with respect to the coefficients, of norm equal to the
-    weight of its term; ``b = scales * (right - left)``. Columns run over features first: entry ``f * C + j`` is
-    component j of feature f, so that the leading columns are the space of the first features.
+    weight of its term (in the units of the components, if their sizes are known); ``b = scales * (right - left)``.
+    Columns run over features first: entry ``f * C + j`` is component j of feature f, so that the leading columns are
+    the space of the first features.
 
     Of very many rows only the triangle of [A b] is there, and `folded` has its last column. `held_out` is the system at
     points that are not fitted, if there are any.
@@ -111,10 +112,18 @@ class Rows:
     """The rows of some blocks, stacked, filled in as they are computed; or, with a `sink`, passed on."""
 
     def __init__(
-        self, blocks: Sequence[Block], counts: Sequence[int], columns: int, *, fold: bool, sink: Sink | None = None
+        self,
+        blocks: Sequence[Block],
+        counts: Sequence[int],
+        columns: int,
+        *,
+        fold: bool,
+        sink: Sink | None = None,
+        sizes: Vector | None = None,
     ):
         total = sum(block.equations * k for block, k in zip(blocks, counts, strict=True))
         worthwhile = 8 * total * columns > LARGEST_MATRIX and total > 2 * Folding.rows_held(columns)
+        self._sizes = sizes
         self.columns, self.folding = columns, Folding(columns) if fold and worthwhile else None
         self.sink = sink if self.folding is None else self.folding
         # Fortran order, so that LAPACK factors it in place.
@@ -133,7 +142,7 @@ class Rows:
         n, k = left.shape
         start = self.rows[block.term.name].start
         at = slice(start + here.start * k, start + here.stop * k)
-        norms = gradients.norms(n)
+        norms = gradients.norms(n, self._sizes)
         scales = block.term.weight / np.where(norms == 0, 1.0, norms)
         self.left[at], self.right[at], self.scales[at] = left.reshape(-1), right.reshape(-1), scales.reshape(-1)
         if check:

@@ -14,6 +14,7 @@ from pdofm.deprecation import renamed
 from pdofm.domain.boundary import Part, Piece
 from pdofm.domain.vectors import Numbers, between
 from pdofm.errors import DomainError, unknown_name
+from pdofm.numerics.numbers import as_numbers
 from pdofm.numerics.sampling import UnitPoints, cluster, draw, generator
 from pdofm.shown import Shown
 
@@ -142,7 +143,7 @@ class Domain(Shown, ABC):
 
     def checked(self, x: Numbers) -> Points:
         """Points as an array, if they have shape `(n, dim)`."""
-        points = np.asarray(x, dtype=np.float64)
+        points = as_numbers(x, "Points", DomainError)
         if points.ndim != 2 or points.shape[1] != self.dim:
             raise DomainError(
                 f"Points of shape {points.shape} given to {self!r}; expected (n, {self.dim}), one point per row."

@@ -155,23 +155,24 @@ def _evaluate(predicate: Callable[..., Any], points: Points, has_time: bool) -> 
     import jax
     import jax.numpy as jnp
 
-    x = jnp.asarray(points)
-    arguments = (x[:, :-1], x[:, -1]) if has_time else (x,)
     signature = "predicate(x, t)" if has_time else "predicate(x)"
-    try:
-        inspect.signature(predicate).bind(*arguments)
-    except TypeError as error:
-        raise DomainError(
-            f"The predicate cannot be called as {signature}: {error}. Define it with these arguments."
-        ) from error
-    try:
-        mask = np.asarray(jax.vmap(predicate)(*arguments))
-    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
-        raise DomainError(
-            f"The predicate branches on the value of a point, but {signature} must work under jax.vmap. "
-            "Write & | ~ instead of and, or, not; (a < b) & (b < c) instead of a < b < c; jnp.where instead of if; and "
-            "jnp instead of np."
-        ) from error
+    with jax.ensure_compile_time_eval():  # numbers also where a problem is made while JAX traces, as in a family
+        x = jnp.asarray(points)
+        arguments = (x[:, :-1], x[:, -1]) if has_time else (x,)
+        try:
+            inspect.signature(predicate).bind(*arguments)
+        except TypeError as error:
+            raise DomainError(
+                f"The predicate cannot be called as {signature}: {error}. Define it with these arguments."
+            ) from error
+        try:
+            mask = np.asarray(jax.vmap(predicate)(*arguments))
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+            raise DomainError(
+                f"The predicate branches on the value of a point, but {signature} must work under jax.vmap. "
+                "Write & | ~ instead of and, or, not; (a < b) & (b < c) instead of a < b < c; jnp.where instead of if; "
+                "and jnp instead of np."
+            ) from error
     if mask.shape != (len(points),) or mask.dtype != np.bool_:
         raise DomainError(
             f"The predicate returned {mask.dtype} of shape {mask.shape[1:]} at a point; expected a single bool. "

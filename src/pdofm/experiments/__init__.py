@@ -3,13 +3,38 @@
 from collections.abc import Sequence
 
 from pdofm.errors import unknown_name
-from pdofm.experiments import dynamics, evolution, forms, layer, recipes, tables, tolerance, transfer
+from pdofm.experiments import (
+    dynamics,
+    evolution,
+    families,
+    forms,
+    gradients,
+    layer,
+    limit,
+    orthonormal,
+    paying,
+    recipes,
+    tables,
+    tolerance,
+    transfer,
+)
 from pdofm.experiments.case import Case
 
-_BY_DEFAULT = (dynamics.cases, transfer.cases, tables.cases, tables.variational_cases, layer.cases)
+_BY_DEFAULT = (dynamics.cases, transfer.cases, limit.cases, tables.cases, tables.variational_cases, layer.cases)
 """The experiments of the paper, in its order; they run if no name is given."""
 
-_BY_NAME = (forms.cases, recipes.cases, tolerance.cases, tolerance.local_cases, evolution.cases)
+_BY_NAME = (
+    families.cases,
+    gradients.cases,
+    forms.cases,
+    orthonormal.cases,
+    paying.cases,
+    recipes.cases,
+    transfer.starts,
+    tolerance.cases,
+    tolerance.local_cases,
+    evolution.cases,
+)
 """Experiments that are not in the paper and take long; they run only if they are named."""
 
 

@@ -12,8 +12,11 @@ import pdofm as pf
 from pdofm.experiments.case import PAPER, Case, Measured
 from pdofm.experiments.methods import ADAM, pretrain, quiet
 
-TRAINING: dict[str, Any] = {"optimiser": ADAM, "resample": False, "tolerance": 0.0}
+TRAINING: dict[str, Any] = {"optimiser": ADAM, "resample": False, "tol": 0.0}
 """The optimiser and points of the published experiments, without an early stop."""
+
+ORTHONORMAL = "PD-OFM, orthonormal"
+"""The features of PD-OFM after an exact change of basis, which spans the same functions."""
 
 FIT_SIZES = (5, 10, 20, 40, 80)
 POISSON_SIZES = (10, 20, 40, 60, 80, 100)
@@ -27,7 +30,7 @@ def cases() -> Iterator[Case]:
         yield Case("fit", "coefficients of 20 features", method, PAPER, partial(_fit_coefficients, method), quick=True)
     for scheme in ("xavier", "kaiming"):
         yield Case("dynamics", scheme, "PD-FM", PAPER, partial(_dynamics, scheme), quick=True)
-    for method in ("PD-OFM", "PD-FM"):
+    for method in ("PD-OFM", "PD-FM", ORTHONORMAL):
         yield Case("poisson-1d", "evolution", method, PAPER, partial(_evolution, method), quick=True)
     for method in ("PD-OFM", "PD-FM", "RFM"):
         yield Case("poisson-1d", "error against features", method, PAPER, partial(_poisson_errors, method))
@@ -112,11 +115,19 @@ def _evolution(method: str, seed: int) -> Measured:
     """Effective rank, orthogonality and projection error during training, and the spectrum at its end."""
     problem = pf.zoo.get("poisson-1d")
     network = pf.NetworkFeatures(problem.domain, 100, key=seed, activation="tanh3", initialisation="xavier")
-    points = np.linspace(-1, 1, 1024)[:, None]
-    eigenfunctions = _eigenfunctions(points)
+    points, roots = np.linspace(-1, 1, 1024)[:, None], 1.0
+    if method == ORTHONORMAL:  # in L², which Gauss nodes with their weights measure exactly
+        nodes, weights = np.polynomial.legendre.leggauss(1024)
+        points, roots = nodes[:, None], np.sqrt(weights)[:, None]
+    eigenfunctions = _eigenfunctions(points) * roots
+
+    def sampled(features: pf.Features) -> np.ndarray:
+        if method == ORTHONORMAL:
+            features = features.orthonormal(problem.domain)
+        return _values(features, points) * roots
 
     def on_points(measure: Callable[[np.ndarray], float]) -> Callable[[pf.Features], float]:
-        return lambda features: float(measure(_values(features, points)))
+        return lambda features: float(measure(sampled(features)))
 
     record = {
         "effective rank": on_points(lambda U: pf.metrics.effective_rank(U.T @ U)),
@@ -125,7 +136,7 @@ def _evolution(method: str, seed: int) -> Measured:
     }
     run = pretrain(
         *(problem, network),
-        orthogonality=0.1 if method == "PD-OFM" else 0.0,
+        orthogonality=0.0 if method == "PD-FM" else 0.1,
         steps=200,
         points=1024,
         boundary_points=2,
@@ -133,8 +144,9 @@ def _evolution(method: str, seed: int) -> Measured:
         key=seed,
         **TRAINING,
     )
-    U = _values(run.features, points)
-    spectrum = pf.metrics.singular_spectrum(U) ** 2  # the spectrum of UᵀU, without the rounding errors of the product
+    U = sampled(run.features)
+    spectrum = np.zeros(network.size)  # functions that an orthonormal basis leaves out count as zero
+    spectrum[: U.shape[1]] = pf.metrics.singular_spectrum(U) ** 2  # without the rounding errors of the product UᵀU
     curves = {name: [measure(network), *run.history[name]] for name, measure in record.items()}
     curves |= {"step": list(range(0, 201, 20)), "spectrum": (spectrum / spectrum[0]).tolist()}
     metrics = {name: curves[name][-1] for name in record}

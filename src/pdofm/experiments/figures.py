@@ -8,8 +8,10 @@ import numpy as np
 
 import pdofm as pf
 from pdofm.experiments.case import Case
+from pdofm.experiments.limit import AGAINST, SIZES
 from pdofm.experiments.runner import curves
 from pdofm.experiments.tables import RESOLUTION, SETUPS, section_of
+from pdofm.experiments.transfer import DISTRIBUTIONS
 
 LINES = ("-", "--", ":", "-.")
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#888888")
@@ -236,6 +238,25 @@ class Drawer:
             "tolerance-where", "Where the features vary fast: points with the density (wave number)^d, seed 0.", figure
         )
 
+    def _limit(self) -> Drawing:
+        """Errors on the square against the number of functions, with the published ones."""
+        figure, axes = pf.plot.new_figure(1, len(DISTRIBUTIONS), panel=(3.2, 2.6))
+        cases = [case for case in self.runs if case.case.startswith(AGAINST)]
+        for ax, distribution in zip(axes[0], DISTRIBUTIONS, strict=True):
+            for i, method in enumerate(dict.fromkeys(case.method for case in cases)):
+                runs = sorted((self.runs[c][0] for c in cases if c.method == method), key=lambda run: run["size"][0])
+                sizes, errors = [run["size"][0] for run in runs], np.array([run[distribution] for run in runs])
+                look = {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
+                ax.plot(sizes, errors[:, 0], marker="osv^D"[i % 5], ms=3, label=method, **look)
+                ax.plot(sizes, errors[:, 1], lw=0.5, **look)
+            if distribution == "released":
+                published = {c.published["geometric mean, square, released"]: int(c.case.split()[-2]) for c in cases}
+                ax.plot(list(published.values()), list(published), "kx", label="PD-OFM, published")
+            ax.set(yscale="log", xlabel="number of functions", ylabel="relative $L^2$ error", title=distribution)
+        axes[0, 0].legend(fontsize=6)
+        caption = "Errors of 1000 random solutions on the square: geometric means, and largest ones as thin lines."
+        return Drawing("transfer-limit", caption, figure)
+
 
 def _draw_quantity(ax: Any, domain: pf.Domain, values: np.ndarray, *, is_error: bool) -> None:
     """Draw a component of a solution, or its error, at the points of `section_of`."""
@@ -261,6 +282,7 @@ _LINE_FIGURES: dict[str, Sequence[tuple[str, Callable[[Drawer], Drawing | None]]
         ("evolution", Drawer._spectrum),
         ("error against features", Drawer._poisson_errors),
     ),
+    "transfer": ((f"{AGAINST}, {SIZES[0]} functions", Drawer._limit),),
     "interior-layer": (("50 other sources", Drawer._ridges),),
     "tolerance": (("interior-layer", Drawer._where), ("helmholtz-1d", Drawer._estimates)),
 }

@@ -85,7 +85,7 @@ def cases() -> Iterator[Case]:
 
 def _run(setup: Setup, penalty: str | None, weight: float, precision: str, seed: int) -> Measured:
     problem = setup.problem()
-    options: dict[str, Any] = {"orthogonality": weight, "precision": precision, "tolerance": 0.0}
+    options: dict[str, Any] = {"orthogonality": weight, "precision": precision, "tol": 0.0}
     if penalty is not None:
         options["penalty"] = PENALTIES[penalty]
     trained = setup.trained(problem, "PD-OFM", PAPER, seed, **options)

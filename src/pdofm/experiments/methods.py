@@ -72,13 +72,20 @@ class Setup:
         return _fixed_space(self.problem().domain, method, self.size, seed)
 
     def trained(
-        self, problem: pf.Problem, method: str, settings: str, seed: int, depth: int = 2, **options: Any
+        self,
+        problem: pf.Problem,
+        method: str,
+        settings: str,
+        seed: int,
+        depth: int = 2,
+        initialisation: str = "xavier",
+        **options: Any,
     ) -> pf.Trained:
-        """The pretrained network of PD-OFM or PD-FM."""
+        """The pretrained network of PD-OFM or PD-FM; depth and initialisation are for the settings of the paper."""
         if settings == OURS:
             return _pretrained(problem, method, self.size, seed, **options)
         network = pf.NetworkFeatures(
-            problem.domain, self.size, depth, key=seed, activation="tanh3", initialisation="xavier"
+            problem.domain, self.size, depth, key=seed, activation="tanh3", initialisation=initialisation
         )
         training: dict[str, Any] = {
             "orthogonality": self.orthogonality if method == "PD-OFM" else 0.0,

@@ -95,7 +95,7 @@ def gauss_newton(problem: pf.Problem, network: pf.NetworkFeatures, points: int, 
 
 
 def _trained(setup: Setup, seed: int, **options: Any) -> pf.Features:
-    options = {"tolerance": 0.0} | options
+    options = {"tol": 0.0} | options
     return setup.trained(setup.problem(), "PD-OFM", PAPER, seed, **options).features
 
 

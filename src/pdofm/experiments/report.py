@@ -2,13 +2,14 @@
 
 import base64
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pdofm.experiments.case import Case
 from pdofm.experiments.claims import Verdict, verdicts
 from pdofm.experiments.figures import Drawer
+from pdofm.experiments.limit import AGAINST
 from pdofm.experiments.methods import METHODS
 
 Row = dict[str, Any]
@@ -16,6 +17,9 @@ Row = dict[str, Any]
 
 OURS_SHOWN = ("PD-OFM", "PD-FM", "Chebyshev")
 """The methods that the summary shows with our settings."""
+
+WIDE = (AGAINST, "orthonormal", "families", "gradients", "pretrain", "starts")
+"""Tables of all cases of an experiment: a row for each case and method, a column for each metric."""
 
 HEAD = ("method", "settings", "metric", "published", "measured", "from", "to", "seeds", "seconds")
 """The header of the tables; "from" and "to" are the smallest and the largest value over the seeds."""
@@ -41,11 +45,47 @@ def markdown(rows: Sequence[Row], found: Sequence[Verdict] = ()) -> str:
     if found:
         lines = ["| claim | verdict | numbers |", "|---|---|---|"]
         parts.append("## Claims\n\n" + "\n".join(lines + ["| " + " | ".join(each) + " |" for each in found]) + "\n")
-    for experiment, case, here in _grouped(rows):
-        lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
-        lines += ["| " + " | ".join(_words(row)) + " |" for row in here]
-        parts.append(f"## {experiment}, {case}\n\n" + "\n".join(lines) + "\n")
+    for _, title, head, lines in tables(rows):
+        written = [_line(head), "|" + "---|" * len(head), *(_line(words) for words in lines)]
+        parts.append(f"## {title}\n\n" + "\n".join(written) + "\n")
     return "\n".join(parts)
+
+
+def tables(rows: Sequence[Row]) -> Iterator[tuple[str, str, Sequence[str], list[list[str]]]]:
+    """All rows in tables: experiment, title, header and lines of each. There is one for each experiment and case, or,
+    for those in `WIDE`, one for all cases."""
+    titles = dict.fromkeys((row["experiment"], _title(row)) for row in rows)
+    for experiment, title in titles:
+        here = [row for row in rows if (row["experiment"], _title(row)) == (experiment, title)]
+        if title not in WIDE:
+            yield experiment, title, HEAD, [_words(row) for row in here]
+            continue
+        metrics = list(dict.fromkeys(row["metric"] for row in here))
+        cells: dict[tuple[str, str], dict[str, str]] = {}
+        for row in here:
+            cells.setdefault((row["case"], row["method"]), {})[row["metric"]] = _with_range(row)
+            if row["published"] is not None:
+                cells.setdefault((row["case"], "PD-OFM, published"), {})[row["metric"]] = _number(row["published"])
+        lines = [[*name, *(cells[name].get(metric, "") for metric in metrics)] for name in cells]
+        yield experiment, title, ("case", "method", *metrics), lines
+
+
+def _title(row: Row) -> str:
+    """The title of the table that a row belongs to."""
+    if row["experiment"] in WIDE:
+        return row["experiment"]
+    return AGAINST if row["case"].startswith(AGAINST) else f"{row['experiment']}, {row['case']}"
+
+
+def _line(words: Iterable[str]) -> str:
+    return "| " + " | ".join(words) + " |"
+
+
+def _with_range(row: Row) -> str:
+    """The median, and the range over the seeds if there are several."""
+    if row["seeds"] == 1 or row["low"] == row["high"]:
+        return _number(row["measured"])
+    return f"{_number(row['measured'])} ({_number(row['low'])} to {_number(row['high'])})"
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -76,11 +116,6 @@ def _size(row: Row) -> float:
     return float("inf") if row["measured"] is None else row["measured"]
 
 
-def _grouped(rows: Sequence[Row]) -> Iterable[tuple[str, str, list[Row]]]:
-    for experiment, case in dict.fromkeys((row["experiment"], row["case"]) for row in rows):
-        yield experiment, case, [row for row in rows if (row["experiment"], row["case"]) == (experiment, case)]
-
-
 def _words(row: Row) -> list[str]:
     """The cells of a row of a table."""
     published = "" if row["published"] is None else _number(row["published"])
@@ -107,8 +142,8 @@ def _page(rows: Sequence[Row], drawn: Sequence[tuple[str, str, list[Path]]]) -> 
     parts += [f"<p>{intro}</p>", "<h2>Claims</h2>", _html_table(("claim", "verdict", "numbers"), verdicts(rows))]
     for experiment in dict.fromkeys(row["experiment"] for row in rows):
         parts.append(f"<h2>{html.escape(experiment)}</h2>")
-        for _, case, here in _grouped([row for row in rows if row["experiment"] == experiment]):
-            parts += [f"<h3>{html.escape(case)}</h3>", _html_table(HEAD, [_words(row) for row in here])]
+        for _, title, head, lines in (each for each in tables(rows) if each[0] == experiment):
+            parts += [f"<h3>{html.escape(title)}</h3>", _html_table(head, lines)]
         for _, caption, paths in (each for each in drawn if each[0] == experiment):
             image = base64.b64encode(paths[0].read_bytes()).decode()
             text = html.escape(caption)

@@ -1,8 +1,9 @@
 """A family of problems: a function from parameters to problems, solved and differentiated with all that they share."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -23,8 +24,8 @@ from pdofm.families.sweep import Sweep, swept
 from pdofm.features import Features
 from pdofm.problem.parametric import Make, Parameters
 from pdofm.problem.problem import Problem
+from pdofm.solving.called import points_of
 from pdofm.solving.methods import Method
-from pdofm.solving.solution import points_of
 
 
 class Family:
@@ -37,8 +38,9 @@ class Family:
     Args:
         make_problem: from mu to a `Problem`. Where it is written with `jax.numpy`, and the domain does not depend on
             mu, it is compiled once for all mu; else every member is stated and compiled by itself.
-        features: the space to solve in. By default a search finds one in which the estimated error is below `tol`, and
-            later members are solved in it, too, as long as it suffices.
+        features: the space to solve in, with several regions a dictionary of features by region. By default a search
+            finds one in which the estimated error is below `tol`, and later members are solved in it, too, as long as
+            it suffices.
         tol: the relative error that is required of every member.
         method: as in `solve`.
         key: seed of points and features.
@@ -58,8 +60,11 @@ class Family:
                 f"Family() takes a function from parameters to a Problem, such as lambda mu: Problem(…); got "
                 f"{type(make_problem).__name__}."
             )
-        if features is not None and not isinstance(features, Features):
-            raise ProblemError(f"features must be Features, or left out; got {type(features).__name__}.")
+        if features is not None and not isinstance(features, Features | Mapping):
+            raise ProblemError(
+                f"features must be Features, or with several regions a dictionary of them, or left out; got "
+                f"{type(features).__name__}."
+            )
         if not (isinstance(tol, int | float) and 0 < tol < 1):
             raise SolveError(f"tol is a relative error between 0 and 1; got {tol!r}.")
         self.members = Members(self, cast("Make", make_problem), features, float(tol), method, key)
@@ -70,7 +75,7 @@ class Family:
 
     def __call__(self, mu: Any) -> FamilySolution:
         """The solution with parameters mu, with a warning if it has not converged."""
-        solution = self.members.state(parameters(mu)).solution
+        solution = self._solved(mu)
         if not solution.converged:
             warnings.warn(
                 f"The solution of {solution.problem.name!r} at mu = {np.asarray(mu).tolist()} has not converged: "
@@ -102,9 +107,17 @@ class Family:
         found = layout.gathered(evaluated(_Shaped(self, form), mu.reshape(-1), at))
         return found[..., 0] if layout.unknowns is None else found
 
-    def sweep(self, mus: Any, of: Callable[[FamilySolution], Any], *, progress: bool = True) -> Sweep:
-        """A quantity ``of(u)``, a number or an array, of the members with parameters `mus`."""
-        return swept(lambda mu: self.members.state(parameters(mu)).solution, mus, of, progress)
+    def sweep(
+        self, mus: Any, of: Callable[[FamilySolution], Any], *, progress: bool = True, cluster: Any = None
+    ) -> Sweep:
+        """A quantity ``of(u)``, a number or an array, of the members with parameters `mus`.
+
+        With a `cluster`, a client of dask.distributed, its workers solve the members, some in each task. A family
+        without given features then looks for spaces in every task: give it features where that takes long.
+        """
+        known = self.members
+        fresh = _Fresh(known.make_problem, known.features, known.tol, known.method, known.key)
+        return swept(self._solved, mus, of, progress, fresh, cluster)
 
     def reduce(
         self,
@@ -130,6 +143,9 @@ class Family:
         """
         return reduce(self.members, mus, tol, size, target, progress)
 
+    def _solved(self, mu: Any) -> FamilySolution:
+        return self.members.state(parameters(mu)).solution
+
     def _points(self, mu: Any, points: Any) -> tuple[np.ndarray, bool, Problem]:
         if isinstance(points, Tracer):
             raise ProblemError(
@@ -139,6 +155,25 @@ class Family:
         example = self.members.form(tuple(jnp.shape(mu)), mu).example
         z, single = points_of(example, (points,))
         return z, single, example
+
+
+@dataclass(frozen=True, eq=False)
+class _Fresh:
+    """Makes the solutions of a family that has solved nothing yet. What was compiled for it is used again."""
+
+    make_problem: Any
+    features: Any
+    tol: float
+    method: Any
+    key: Any
+
+    @cached_property
+    def _family(self) -> Family:
+        return Family(self.make_problem, self.features, tol=self.tol, method=self.method, key=self.key)
+
+    def __call__(self) -> Callable[[Any], FamilySolution]:
+        self._family.members.forget()
+        return self._family._solved
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from pdofm.calculus.jets import unit
 from pdofm.domain import Part
 from pdofm.domain.quadrature import over_part, quadrature_of
 from pdofm.errors import ProblemError
-from pdofm.solving.solution import Solution, points_of
+from pdofm.solving.called import points_of
+from pdofm.solving.solution import Solution
 
 QUADRATURE = {1: 128, 2: 64, 3: 26}
 """Nodes along the longest side of a domain in the integrals of `Varied`, by dimension."""

@@ -17,7 +17,7 @@ from pdofm.families import moving
 from pdofm.families.member import FamilySolution
 from pdofm.families.space import Space, is_traceable
 from pdofm.families.tangent import FEW_PARAMETERS, Tangent, factored, traced
-from pdofm.features import BoxPolynomials, Features
+from pdofm.features import BoxPolynomials
 from pdofm.problem.parametric import Make, Parametric
 from pdofm.problem.problem import Problem
 from pdofm.solving.clock import Clock
@@ -73,13 +73,17 @@ class Form:
 class Members:
     """The members of a family that were solved, and the spaces that they were solved in. `owner` is the family."""
 
-    def __init__(
-        self, owner: Any, make_problem: Make, features: Features | None, tol: float, method: Method | None, key: Key
-    ):
+    def __init__(self, owner: Any, make_problem: Make, features: Any, tol: float, method: Method | None, key: Key):
         self.owner = owner
         self.make_problem, self.features, self.tol, self.method, self.key = make_problem, features, tol, method, key
         self.forms: dict[tuple[int, ...], Form] = {}
         self._states: OrderedDict[tuple[tuple[int, ...], bytes], State] = OrderedDict()
+
+    def forget(self) -> None:
+        """Forget the members that were solved and their spaces, but not what was compiled."""
+        self._states.clear()
+        for form in self.forms.values():
+            form.spaces.clear()
 
     def problem(self, mu: Any) -> Problem:
         """The problem with parameters mu."""
@@ -95,8 +99,7 @@ class Members:
                 mu = _concrete(mu)
             example = self.problem(mu)
             parametric = Parametric(self.make_problem, example, shape)
-            reason = "it has several regions" if example.regions is not None else is_traceable(parametric, mu)
-            self.forms[shape] = Form(parametric, reason)
+            self.forms[shape] = Form(parametric, is_traceable(parametric))
         return self.forms[shape]
 
     def state(self, mu: np.ndarray) -> State:
@@ -211,9 +214,9 @@ class Members:
         discretisation, outcome, mu = state.discretisation, state.outcome, state.solution.mu
         if discretisation is None or outcome is None:
             raise SolveError(
-                f"The solution at mu = {mu.tolist()} is one of polynomials in boxes, or of several regions, whose "
-                "derivative in the parameters is not provided. Give the family features, Family(make_problem, "
-                "features), or take differences of family(mu)."
+                f"The solution at mu = {mu.tolist()} is one of polynomials in boxes, or of regions whose shape depends "
+                "on the parameters; its derivative in them is not provided. Give the family features, "
+                "Family(make_problem, features), or take differences of family(mu)."
             )
         factorization, scales = factored(discretisation, outcome)
         sensitivity = None

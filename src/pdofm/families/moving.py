@@ -144,13 +144,14 @@ def is_moving(part: object) -> bool:
 
 
 def _left_minus_right(problem: Problem, features: Features, c: Coefficients, block: Block) -> Vector:
-    layout = problem.layout
+    layout, spaces = problem.layout, features.sides(block.term)
     sides = local_sides(layout, block)
     k = entries(layout, block)
     if all(side.symbol.is_computable for side in sides):
         left = np.zeros((len(block.points), k))
         for side in sides:
-            jet = derivatives(features, c, side.points, side.symbol.indices(side.points, side.normals))
+            which = side.symbol.indices(side.points, side.normals)
+            jet = np.concatenate([derivatives(space, c, side.points, which) for space in spaces], axis=2)
             left += side.sign * side.symbol.values(side.points, side.normals, jet)
     else:
         left = direct.left_sides(block.term.lhs, layout, features, c, block.points, block.normals)

@@ -164,7 +164,7 @@ def from_file(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
         else:
             engine = polynomial("values")
         features = features_io.decode(json.loads(header["features"]), arrays)
-        features_io.check_shapes(features)
+        features_io.check(features)
         unknowns = None if about["unknowns"] is None else {str(name): int(size) for name, size in about["unknowns"]}
         problem = without_equation(restored(about["domain"]), unknowns, str(about["name"]), about["is_complex"])
         if numbers["weights"].shape[:2] != (features.size, problem.layout.components):

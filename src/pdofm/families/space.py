@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from pdofm._types import Key
+from pdofm.calculus.terms import Term
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
 from pdofm.discrete.right import RightSides
 from pdofm.features import Features
+from pdofm.problem.interface import layout_of
 from pdofm.problem.parametric import Parameters, Parametric
 
 
@@ -31,7 +33,7 @@ class Space:
     last: Any = None
 
     @staticmethod
-    def of(parametric: Parametric, features: Features, sampling: str, key: Key) -> "Space":
+    def of(parametric: Parametric, features: Any, sampling: str, key: Key) -> "Space":
         """A space with the usual numbers of points."""
         found = discretise("Family", parametric.example, features, None, None, sampling, key)
         return Space(parametric, found.with_held_out())
@@ -69,25 +71,27 @@ class Space:
         return replace(block, term=replace(block.term, lhs=left), right_side=data, normals=normals)
 
 
-def is_traceable(parametric: Parametric, mu: Any) -> str | None:
+def is_traceable(parametric: Parametric) -> str | None:
     """Why the problem cannot be traced with its parameters as arguments; None if it can."""
     import jax
 
-    layout, dim = parametric.example.layout, parametric.example.domain.dim
+    dim = parametric.example.domain.dim
     sizes = dim, parametric.space_dim + parametric.size
     z, normal = (jax.ShapeDtypeStruct((n,), np.float64) for n in sizes)
 
-    def term(name: str, lhs: Any) -> Any:
+    def evaluating(term: Term) -> Any:
+        layout, data = layout_of(term, parametric.example.layout), parametric.data[term.name]
+
         def evaluated(z: Any, normal: Any) -> Any:
             u = layout.fields(lambda y: jax.numpy.sum(y) * jax.numpy.ones(layout.components))
-            one = getattr(lhs, "lhs", lhs)
-            return one(u, u, layout.arguments(z), normal), parametric.data[name](layout, layout.arguments(z), normal)
+            one = getattr(term.lhs, "lhs", term.lhs)
+            return one(u, u, layout.arguments(z), normal), data(layout, layout.arguments(z), normal)
 
         return evaluated
 
     try:
         for each in parametric.terms:
-            jax.eval_shape(term(each.name, each.lhs), z, normal)
+            jax.eval_shape(evaluating(each), z, normal)
     except Exception as error:  # noqa: BLE001 (whatever the user's function raises for traced parameters)
         return str(error).splitlines()[0].rstrip(".")
     return None

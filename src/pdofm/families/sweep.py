@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pdofm.errors import ProblemError
+from pdofm.numerics.executor import Share, executor_of
 
 
 @contextmanager
@@ -54,17 +55,62 @@ class Sweep:
         return plot_sweep(self, path, parameter)
 
 
-def swept(solve: Callable[[Any], Any], mus: Any, of: Callable[[Any], Any], progress: bool) -> Sweep:
-    """``of(solve(mu))`` for all parameters."""
+Solve = Callable[[Any], Any]
+"""From parameters to a solution."""
+
+Found = tuple[np.ndarray, float, bool]
+"""The quantity of a member, its estimated error, and whether it has converged."""
+
+IN_A_TASK = 16
+"""Members of a task, at most. They share what was compiled, but a lost worker costs all of them."""
+
+TASKS = 8
+"""Tasks that a sweep is divided into at least, if it has so many members."""
+
+
+def swept(
+    solve: Solve,
+    mus: Any,
+    of: Callable[[Any], Any],
+    progress: bool,
+    fresh: Callable[[], Solve] | None = None,
+    cluster: Any = None,
+) -> Sweep:
+    """``of(solve(mu))`` for all parameters: here, or by tasks on a cluster, each of which makes a ``fresh()`` solve."""
     many = np.asarray(mus, dtype=np.float64)
     if many.ndim < 1 or len(many) == 0 or not callable(of):
         raise ProblemError("sweep(mus, of) takes the parameters of members, one after the other, and a function of u.")
-    values, estimates, converged = [], [], []
-    with bar("solving members", len(many), progress) as done:
-        for i, mu in enumerate(many):
-            u = solve(mu)
-            values.append(np.asarray(of(u)))
-            estimates.append(u.error_estimate)
-            converged.append(u.converged)
-            done(i + 1)
+    found: list[Found] = []
+    if cluster is None:
+        with bar("solving members", len(many), progress) as done:
+            for i, mu in enumerate(many):
+                found.append(_member(solve, mu, of))
+                done(i + 1)
+    else:
+        executor = executor_of(cluster)
+        count = executor.shares or max(min(len(many), TASKS), -(-len(many) // IN_A_TASK))
+        sent = executor.send((fresh, of), "The family")
+        parts = [
+            executor.submit(
+                some_members, sent, many[Share(k, count).of(len(many))], name="pdofm-sweep", place=k / count
+            )
+            for k in range(count)
+        ]
+        with bar("solving members", count, progress) as done:
+            for k, part in enumerate(parts):
+                found += executor.result(part)
+                done(k + 1)
+    values, estimates, converged = zip(*found, strict=True)
     return Sweep(many, np.stack(values), np.array(estimates), np.array(converged))
+
+
+def some_members(told: tuple[Callable[[], Solve], Callable[[Any], Any]], mus: np.ndarray) -> list[Found]:
+    """The quantities of some members. What is found does not depend on what the worker solved before."""
+    fresh, of = told
+    solve = fresh()
+    return [_member(solve, mu, of) for mu in mus]
+
+
+def _member(solve: Solve, mu: Any, of: Callable[[Any], Any]) -> Found:
+    u = solve(mu)
+    return np.asarray(of(u)), u.error_estimate, u.converged

@@ -33,6 +33,7 @@ from pdofm.discrete.evaluate import derivatives
 from pdofm.discrete.leftsides import local_sides, symbol_at
 from pdofm.features import Features
 from pdofm.numerics.lstsq import Factorization
+from pdofm.problem.interface import layout_of
 from pdofm.problem.parametric import Data, Parameters, Parametric
 from pdofm.solving.methods import ITERATED, Outcome
 
@@ -146,15 +147,16 @@ def traced(
 
 
 def _arguments(parametric: Parametric, block: Block, features: Features, c: np.ndarray) -> Any:
-    layout, normals = parametric.example.layout, block.normals[:, : parametric.space_dim]
+    layout = layout_of(block.term, parametric.example.layout)
+    normals, spaces = block.normals[:, : parametric.space_dim], features.sides(block.term)
     shapes, arguments = [], []
     for side in local_sides(layout, block):
         if not side.symbol.is_computable:
             return None
         which = side.symbol.indices(side.points, side.normals)
-        jet = np.moveaxis(derivatives(features, c, side.points, which), 0, 1)
+        jet = np.concatenate([derivatives(space, c, side.points, which) for space in spaces], axis=2)
         shapes.append((side.sign, side.symbol.lhs, side.symbol.order, which))
-        arguments.append((side.points, jet))
+        arguments.append((side.points, np.moveaxis(jet, 0, 1)))
     functions = _differentiated(tuple(shapes), block.right_side, layout, block.points.shape[1])
     return functions, (tuple(arguments), block.points, normals, block.weights)
 

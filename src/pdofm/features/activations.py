@@ -29,7 +29,7 @@ QUARTER_TURNS = {"sin": 0, "cos": 1}
 
 def activation_of(name: str) -> Callable[[Array], Array]:
     """The activation function of that name."""
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise unknown_name("activation", name, ACTIVATIONS)
     return ACTIVATIONS[name]
 

@@ -1,7 +1,9 @@
 """The interface of feature spaces: maps from one point to the values of m features."""
 
 import abc
+import dataclasses
 import inspect
+import typing
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
@@ -27,6 +29,12 @@ from pdofm.shown import Shown
 Jets = Float[np.ndarray, "a n m"]
 """Derivatives of all features at points; the first axis runs over multi-indices. In memory, the points are contiguous,
 as they are in the columns of the least-squares matrix."""
+
+MOST_FEATURES = 100_000
+"""The most functions of one kind: a dense matrix for as many would take hundreds of gigabytes."""
+
+LARGEST_DEGREE = 1000
+"""The highest degree of functions that are known by recursion in closed form, such as multipoles."""
 
 Family = TypeVar("Family", bound="Features")
 
@@ -120,6 +128,16 @@ class Features(Shown, Declared):
         space to satisfy hard conditions; None if there is none."""
         return None
 
+    def check_arrays(self) -> None:
+        """Raise unless the arrays of the features fit together, as those of a file may not; nothing is computed."""
+        for field in dataclasses.fields(self):
+            kinds = typing.get_args(field.type) or (field.type,)
+            dims = {len(kind.dims) for kind in kinds if hasattr(kind, "dims")}
+            value = getattr(self, field.name)
+            if dims and value is not None and np.ndim(value) not in dims:
+                raise FeaturesError(f"The array {field.name!r} of {type(self).__name__} has {np.ndim(value)} axes.")
+        jax.eval_shape(self, jax.ShapeDtypeStruct((self.dim,), jnp.float64))
+
     @property
     def has_scale(self) -> bool:
         """Whether the frequencies can be multiplied by a factor."""
@@ -201,10 +219,12 @@ def all_derivatives(function: Callable[[Array], Array], which: Sequence[Index]) 
     return lambda x: jnp.stack([operators.partial(function, *each)(x) for each in axes])
 
 
-def check_count(what: str, value: int, least: int = 1) -> int:
-    """The integer `value`; an error that names it if it is not an integer of at least `least`."""
+def check_count(what: str, value: int, least: int = 1, most: int = MOST_FEATURES) -> int:
+    """The integer `value`; an error that names it if it is not an integer from `least` to `most`."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise FeaturesError(f"{what} must be an integer of at least {least}; got {value!r}.")
+    if value > most:
+        raise FeaturesError(f"{what} must be at most {most}; got {value!r}. Use fewer features, or BoxPolynomials.")
     return int(value)
 
 

@@ -77,6 +77,12 @@ class Concatenate(Wrapper):
             raise FeaturesError("Features in one basis cannot impose conditions: use HardDirichlet(Concatenate(…), …).")
         self.parts = tuple(parts)
 
+    def check_arrays(self) -> None:
+        if not self.parts or len({part.dim for part in self.parts}) > 1:
+            raise FeaturesError("Features in one basis must have one dimension.")
+        for part in self.parts:
+            part.check_arrays()
+
     @property
     def wrapped(self) -> tuple[Features, ...]:
         return self.parts

@@ -6,8 +6,10 @@ transforms of harmonic polynomials H of degree k,
 
     (a / r) H(y),      y = a (x - c) / r².
 
-Outside the hole |y| < 1, so that the degree k behaves like the degree of a polynomial. Multipoles times r² account for
-sources and for operators with terms of lower order.
+Outside the hole |y| < 1, so that the degree k behaves like the degree of a polynomial. Multipoles times powers of r²
+account for sources and for operators with terms of lower order. In the plane the solutions of Δu = c u around a hole
+are Bessel functions Y_k(r) times cos kθ and sin kθ. Their series have such terms and logarithms times r^(k + 2j), so
+with more than one power these are functions, too.
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,7 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, Jet, closure, composition, highest_order, product, unit
 from pdofm.domain import Domain, round_holes
 from pdofm.errors import FeaturesError
-from pdofm.features.base import Jets, Unmapped, check_count
+from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, box_of
 
 
@@ -34,7 +36,10 @@ class HoleFunctions(Unmapped):
 
     Args:
         domain: a domain in two or three dimensions with round holes, which are found from its boundary.
-        degree: the highest degree of the multipoles; those that are multiplied by r² have half of it.
+        degree: the highest degree of the multipoles; those that are multiplied by r² have half of it, those by r⁴ a
+            third, and so on.
+        powers: the highest power of r²; with more than one, in the plane, also log r times polynomials of that degree
+            and less.
     """
 
     tied_to: ClassVar[str] = "the holes of its domain. Make them anew: HoleFunctions(domain)"
@@ -44,8 +49,9 @@ class HoleFunctions(Unmapped):
     lower: Corner
     upper: Corner
     degree: int = eqx.field(static=True)
+    powers: int = eqx.field(static=True, default=1)
 
-    def __init__(self, domain: Domain, degree: int = 10):
+    def __init__(self, domain: Domain, degree: int = 10, powers: int = 1):
         holes = round_holes(domain) if domain.dim in (2, 3) else []
         if not holes:
             raise FeaturesError(
@@ -56,6 +62,14 @@ class HoleFunctions(Unmapped):
         self.centers = np.array([hole.center for hole in holes])
         self.radii = np.array([hole.radius for hole in holes])
         self.degree = check_count("degree", degree, least=0)
+        self.powers = check_count("powers", powers, least=0)
+
+    def __check_init__(self) -> None:
+        check_count("degree", self.degree, least=0, most=LARGEST_DEGREE)
+
+    def check_arrays(self) -> None:
+        if self.centers.shape != (len(self.radii), self.dim) or not np.all(np.asarray(self.radii) > 0):
+            raise FeaturesError("The arrays of HoleFunctions do not fit together: a hole has a center and a radius.")
 
     @property
     def size(self) -> int:
@@ -72,9 +86,20 @@ class HoleFunctions(Unmapped):
 
     def _hole_degrees(self) -> Float[np.ndarray, " k"]:
         """The degrees of the functions of a hole: of the multipoles, then of those that are multiplied by r², which are
-        counted twice, so that coarser spaces have both kinds in the same proportion."""
+        counted twice, so that coarser spaces have both kinds in the same proportion, by r⁴, and so on."""
         degrees = self._degrees().astype(float)
-        return np.concatenate([degrees, 2 * degrees[2 * degrees <= self.degree]])
+        every = [(j + 1) * degrees[: self._multiplied(j)] for j in range(self.powers + 1)]
+        return np.concatenate([*every, *(np.full(2, k + 2.0 * j) for k, j in self._logarithmic())])
+
+    def _logarithmic(self) -> list[tuple[int, int]]:
+        """The exponents (k, j) of r^(k + 2j) cos kθ and r^(k + 2j) sin kθ that are multiplied by log r."""
+        if self.dim != 2 or self.powers < 2:
+            return []
+        return [(k, j) for k in range(1, self.degree + 1) for j in range(self.powers + 1) if k + 2 * j <= self.degree]
+
+    def _multiplied(self, power: int) -> int:
+        """How many multipoles are multiplied by that power of r²."""
+        return int(np.count_nonzero((power + 1) * self._degrees() <= self.degree))
 
     def _order(self) -> Int[np.ndarray, " m"]:
         """Functions of low degree first; they are made hole by hole."""
@@ -82,7 +107,6 @@ class HoleFunctions(Unmapped):
 
     def __call__(self, x: Point) -> FeatureValues:
         scale = jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
-        few = int(np.count_nonzero(2 * self._degrees() <= self.degree))
 
         def at(center: Array, radius: Array) -> Array:
             offset = x - center
@@ -93,9 +117,18 @@ class HoleFunctions(Unmapped):
                 y = radius * offset / square
                 jets = solid_harmonics([{(): each} for each in y], self.degree, [()])
                 found = radius / jnp.sqrt(square) * jnp.stack([each[()] for each in jets])
-            return jnp.concatenate([found, square / scale**2 * found[:few]])
+            factor = square / scale**2
+            raised = [factor**j * found[: self._multiplied(j)] for j in range(self.powers + 1)]
+            return jnp.concatenate([*raised, *self._plane_logarithms(offset / scale, factor, found[0])])
 
         return jax.vmap(at)(jnp.asarray(self.centers), jnp.asarray(self.radii)).reshape(-1)[self._order()]
+
+    def _plane_logarithms(self, z: Array, square: Array, logarithm: Array) -> list[Array]:
+        powers = [(jnp.ones(()), jnp.zeros(()))]
+        for _ in range(self.degree):
+            a, b = powers[-1]
+            powers.append((a * z[0] - b * z[1], a * z[1] + b * z[0]))
+        return [logarithm * square**j * jnp.stack(powers[k]) for k, j in self._logarithmic()]
 
     def _plane_values(self, offset: Array, square: Array, radius: Array) -> Array:
         real, imaginary = jnp.ones(()), jnp.zeros(())
@@ -128,10 +161,21 @@ class HoleFunctions(Unmapped):
             square[tuple(2 * k for k in unit(dim, axis))] = np.full(len(offset), 2.0)
         multipoles = (_plane_jet if dim == 2 else _space_jet)(offset, square, radius, self.degree, below)
         scale = float(np.max(np.asarray(self.upper) - np.asarray(self.lower)))
-        few = int(np.count_nonzero(2 * self._degrees() <= self.degree))
         factor = {index: each[None] / scale**2 for index, each in square.items()}
-        raised = product(factor, {index: each[:few] for index, each in multipoles.items()}, which)
-        return {index: np.concatenate([multipoles[index], raised[index]]) for index in which}
+        raised = [multipoles]
+        for j in range(1, self.powers + 1):
+            count = self._multiplied(j)
+            raised.append(product(factor, {index: each[:count] for index, each in raised[-1].items()}, below))
+        exponents = self._logarithmic()
+        if exponents:
+            smooth = _harmonic_jet(offset / scale, 1 / scale, self.degree, below)
+            logarithm, levels = {index: each[:1] for index, each in multipoles.items()}, [smooth]
+            for _ in range(max(j for _, j in exponents)):
+                levels.append(product(factor, levels[-1], below))
+            rows = [(j, 2 * k + part) for k, j in exponents for part in (0, 1)]
+            chosen = {index: np.stack([levels[j][index][row] for j, row in rows]) for index in below}
+            raised.append(product(logarithm, chosen, below))
+        return {index: np.concatenate([each[index] for each in raised]) for index in which}
 
 
 def _plane_jet(
@@ -152,6 +196,21 @@ def _plane_jet(
         else:
             first = (slope * np.prod(-np.arange(1.0, n)) * -powers[n - 1]).real
         found[index] = np.concatenate([first[None], np.stack([each.real, each.imag], axis=1).reshape(2 * degree, -1)])
+    return found
+
+
+def _harmonic_jet(
+    z: Points, slope: float, degree: int, which: Sequence[Index]
+) -> dict[Index, Float[np.ndarray, "k n"]]:
+    """The derivatives of the real and imaginary parts of z^k for k = 0, 1, …, where z is a multiple of the point."""
+    number, orders = z[:, 0] + 1j * z[:, 1], np.arange(degree + 1)
+    found = {}
+    for index in which:
+        n = sum(index)
+        falling = np.prod(orders[:, None] - np.arange(n), axis=1)  # 0 where the power is below n
+        powers = number[None] ** np.maximum(orders - n, 0)[:, None]
+        each = slope**n * 1j ** index[1] * falling[:, None] * powers
+        found[index] = np.stack([each.real, each.imag], axis=1).reshape(2 * (degree + 1), -1)
     return found
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from pdofm.archives import write
 from pdofm.domain import Regions
 from pdofm.domain.files import describe, is_described, restored
 from pdofm.errors import FeaturesError, PdofmError
-from pdofm.features.base import Features, families
+from pdofm.features.base import MOST_FEATURES, Features, families
 
 FORMAT = "pdofm-features-1"
 """The format, by which `load` recognises a file of `save`; a change that older versions cannot read increases the
@@ -28,6 +28,9 @@ SHIPPED = Path(__file__).parent.parent / "data"
 
 MALFORMED = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, PdofmError)
 """What rebuilding features from a file that was tampered with may raise."""
+
+LONGEST = 200
+"""Characters of the longest setting in a file."""
 
 PRECISIONS = (np.float16, np.float32, np.float64)
 """The precisions that arrays are stored in, in ascending order."""
@@ -57,16 +60,6 @@ def serialised(kind: str, header: dict[str, str], arrays: dict[str, np.ndarray])
     from pdofm.version import __version__
 
     return _in_order(serialise(arrays, metadata={"format": kind, "pdofm": __version__, **header}))
-
-
-def write(path: str | PathLike, content: bytes) -> None:
-    """Write a file at once: an interrupted call leaves an old file intact."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FeaturesError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first.")
-    partial = target.with_name(target.name + ".part")
-    partial.write_bytes(content)
-    partial.replace(target)
 
 
 def _in_order(file: bytes) -> bytes:
@@ -100,7 +93,7 @@ def load(path: str | PathLike) -> Features:
         found = decode(json.loads(header["tree"]), arrays)
         if not isinstance(found, Features) or str(found.size) != header["size"]:
             raise ValueError("the header and the arrays disagree")
-        check_shapes(found)
+        check(found)
         return found
     except MALFORMED as error:
         raise FeaturesError(f"{str(path)!r} does not describe features of this package: {error!r}.") from error
@@ -111,6 +104,8 @@ def read(path: str | PathLike) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     larger than the file: the library checks that before it reads them."""
     from safetensors import SafetensorError, safe_open
 
+    if not isinstance(path, str | PathLike):
+        raise FeaturesError(f"load() takes the path of a file, or a name; got {type(path).__name__}.")
     if str(path) in shipped() and not Path(path).exists():
         path = SHIPPED / f"{path}.safetensors"
     if not Path(path).is_file():
@@ -127,11 +122,6 @@ def read(path: str | PathLike) -> tuple[dict[str, str], dict[str, np.ndarray]]:
             f"{str(path)!r} is not a complete safetensors file ({error}). It may be truncated, or of another kind; "
             "write it again with pdofm.save."
         ) from error
-
-
-def check_shapes(features: Features) -> None:
-    """Raise if the arrays of features do not fit together; nothing is computed."""
-    jax.eval_shape(features, jax.ShapeDtypeStruct((features.dim,), jnp.float64))
 
 
 def encode(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -202,4 +192,17 @@ def decode(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
         if array.dtype != np.int64:
             array = array.astype(np.float64)
         return array if tree["host"] else jax.device_put(array)
-    return tree["value"]
+    value = tree["value"]
+    if not (value is None or isinstance(value, bool | int | float | str)) or len(str(value)) > LONGEST:
+        raise ValueError("a setting is neither a number nor a word")
+    if isinstance(value, int | float) and not abs(value) <= MOST_FEATURES:
+        raise ValueError(f"the setting {value} is too large")
+    return value
+
+
+def check(features: Features) -> None:
+    """Raise unless features from a file are defined on a box, and their arrays fit together."""
+    lower, upper = np.asarray(features.lower), np.asarray(features.upper)
+    if lower.ndim != 1 or lower.shape != upper.shape or not len(lower) or not (lower < upper).all():
+        raise ValueError("the corners of the box are not those of a box")
+    features.check_arrays()

@@ -132,6 +132,17 @@ class PartitionOfUnity(Wrapper):
         self.local = _stacked(built)
         self._check(domain)
 
+    def check_arrays(self) -> None:
+        count, table = len(self.centers), self.table
+        fits = self.centers.shape == self.radii.shape == (count, self.dim) and count > 0 and self.window in WINDOWS
+        if table is not None:
+            cells = np.asarray(table)
+            has_grid = self.grid is not None and cells.shape == (int(np.prod(self.grid)),)
+            fits = fits and has_grid and bool(np.all((cells >= -1) & (cells < count)))
+        if not (fits and np.all(np.asarray(self.radii) > 0)):
+            raise FeaturesError("The arrays of PartitionOfUnity do not fit together.")
+        super().check_arrays()
+
     @property
     def count(self) -> int:
         """Number of subdomains."""

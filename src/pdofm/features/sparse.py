@@ -19,7 +19,7 @@ from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Features, Jets, check_count
 from pdofm.features.box import Corner, HasBox, box_of
-from pdofm.features.spectral import chosen_degree, indices_below, table
+from pdofm.features.spectral import chosen_degree, column, indices_below, table
 
 
 def _count(dim: int, variables: int, degree: int) -> int:
@@ -31,6 +31,7 @@ def _count(dim: int, variables: int, degree: int) -> int:
 def _factors(dim: int, variables: int, degree: int) -> tuple[Int[np.ndarray, "m v"], Int[np.ndarray, "m v"]]:
     """The coordinates and the degrees of the factors of every product, by total degree. Products with fewer factors are
     filled up with T₀ of coordinate 0."""
+    check_count("The number of polynomials", _count(dim, variables, degree))
     axes, degrees = [np.zeros((1, variables), np.int64)], [np.zeros((1, variables), np.int64)]
     for s in range(1, variables + 1):
         chosen = np.array(list(combinations(range(dim), s)), np.int64)
@@ -63,6 +64,10 @@ class SparsePolynomials(Features):
             raise FeaturesError(f"variables is {variables}, but the domain has {self.dim} dimensions only.")
         self.degree = chosen_degree(size, degree, lambda k: _count(self.dim, self.variables, k))
 
+    def __check_init__(self) -> None:
+        check_count("variables", self.variables, most=self.dim)
+        check_count("degree", self.degree, least=0)
+
     @property
     def size(self) -> int:
         return _count(self.dim, self.variables, self.degree)
@@ -74,10 +79,7 @@ class SparsePolynomials(Features):
 
     def values(self, y: Point) -> FeatureValues:
         axes, degrees = _factors(self.dim, self.variables, self.degree)
-        found = [jnp.ones_like(y), y]
-        while len(found) <= self.degree:
-            found.append(2 * y * found[-1] - found[-2])
-        return jnp.prod(jnp.stack(found)[degrees, axes], axis=1)
+        return jnp.prod(column(y, self.degree)[degrees, axes], axis=1)
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         axes, degrees = _factors(self.dim, self.variables, self.degree)

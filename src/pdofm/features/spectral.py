@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,17 +17,24 @@ from jaxtyping import Complex, Float, Int
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError, unknown_name
-from pdofm.features.base import Features, Jets, check_count
+from pdofm.features.base import MOST_FEATURES, Features, Jets, check_count
 from pdofm.features.box import Corner, HasBox, box_of
 from pdofm.features.trigonometry import cos, sin
+from pdofm.numerics.numbers import as_number
+
+
+def checked_kind(kind: Any) -> str:
+    """A kind of degree; an error that names the known ones if it is none."""
+    if kind not in ("total", "tensor"):
+        raise unknown_name("kind of degree", kind, ("total", "tensor"))
+    return kind
 
 
 @lru_cache(maxsize=64)
 def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") -> Int[np.ndarray, "m d"]:
     """Multi-indices k with Σ wᵢ kᵢ ("total") or max wᵢ kᵢ ("tensor") at most `budget`, in ascending order, so that
     leading ones span a coarser space."""
-    if kind not in ("total", "tensor"):
-        raise unknown_name("kind of degree", kind, ("total", "tensor"))
+    checked_kind(kind)
 
     def weighted(index: tuple[int, ...]) -> int:
         each = [weight * k for weight, k in zip(weights, index, strict=False)]
@@ -34,16 +42,21 @@ def indices_below(weights: tuple[int, ...], budget: int, kind: str = "total") ->
 
     found: list[tuple[int, ...]] = [()]
     for weight in weights:  # axis by axis, so that no index above the budget is ever listed
-        found = [
-            (*head, k)
-            for head in found
-            for k in range((budget - (weighted(head) if kind == "total" else 0)) // weight + 1)
-        ]
+        counts = [(budget - (weighted(head) if kind == "total" else 0)) // weight + 1 for head in found]
+        if sum(counts) > MOST_FEATURES:
+            raise FeaturesError(
+                f"The degree asks for more than {MOST_FEATURES} functions in {len(weights)} dimensions. Use a lower "
+                "degree, or polynomials in boxes (BoxPolynomials)."
+            )
+        found = [(*head, k) for head, count in zip(found, counts, strict=True) for k in range(count)]
     return np.array(sorted(found, key=lambda index: (weighted(index), index)), dtype=np.int64).reshape(-1, len(weights))
 
 
 def _indices(dim: int, degree: int | tuple[int, ...], kind: str) -> Int[np.ndarray, "m d"]:
     """Multi-indices up to a degree; if it is given per axis, those with Σ kᵢ / degreeᵢ ≤ 1."""
+    each = (degree,) * dim if isinstance(degree, int) else degree
+    if len(each) != dim or not all(isinstance(k, int) and k >= 0 for k in each):
+        raise FeaturesError(f"degree must be a number of at least 0, or one for each of {dim} axes; got {degree!r}.")
     if isinstance(degree, int):
         return indices_below((1,) * dim, degree, kind)
     budget = math.lcm(*(k for k in degree if k > 0))
@@ -53,15 +66,11 @@ def _indices(dim: int, degree: int | tuple[int, ...], kind: str) -> Int[np.ndarr
 @lru_cache(maxsize=64)
 def _half_space(dim: int, highest: int, kind: str) -> Int[np.ndarray, "m d"]:
     """Wave vectors k up to a degree, one of each pair ±k (the one whose first nonzero entry is positive)."""
-    waves = []
-    for index in _indices(dim, highest, kind):
-        for signs in product((1, -1), repeat=dim):
-            wave = index * np.array(signs)
-            first = wave[np.flatnonzero(wave)[:1]]
-            is_new = all(sign == 1 or k != 0 for sign, k in zip(signs, index, strict=True))
-            if is_new and (len(first) == 0 or first[0] > 0):
-                waves.append(wave)
-    return np.array(waves, dtype=np.int64).reshape(-1, dim)
+    indices, signs = _indices(dim, highest, kind)[:, None], np.array(list(product((1, -1), repeat=dim)))[None]
+    waves = indices * signs
+    is_new = np.all((signs == 1) | (indices != 0), axis=2)
+    first = np.take_along_axis(waves, np.argmax(waves != 0, axis=2)[..., None], axis=2)[..., 0]
+    return waves[is_new & (first >= 0)]
 
 
 def chosen_degree(size: int | None, degree: int | None, count: Callable[[int], int]) -> int:
@@ -164,14 +173,16 @@ def contracted(
     return found
 
 
+def column(x: Array, highest: int) -> Array:
+    """T₀, T₁, … of coordinates, up to a degree at least."""
+    found = jnp.stack([jnp.ones_like(x), x])
+    while len(found) <= highest:
+        found = jnp.concatenate([found, 2 * found[-1:] * found[1:] - found[-2::-1]])
+    return found
+
+
 def polynomials(y: Point, indices: Int[np.ndarray, "m d"]) -> FeatureValues:
     """Products of Chebyshev polynomials, of these degrees along each axis, at one point."""
-
-    def column(x: Array, highest: int) -> Array:
-        found = jnp.stack([jnp.ones_like(x), x])
-        while len(found) <= highest:
-            found = jnp.concatenate([found, 2 * found[-1] * found[1:] - found[-2::-1]])
-        return found
 
     columns = (column(y[axis], int(k))[indices[:, axis]] for axis, k in enumerate(indices.max(axis=0)))
     return functools.reduce(operator.mul, columns)
@@ -200,7 +211,7 @@ class Chebyshev(Features):
         kind: str = "total",
     ):
         self.lower, self.upper = box_of(domain)
-        self.kind = kind
+        self.kind = checked_kind(kind)
         if isinstance(degree, Sequence):
             if size is not None or len(degree) != self.dim:
                 raise FeaturesError(
@@ -222,23 +233,24 @@ class Chebyshev(Features):
         return super().ranks ** (1 / self.dim)
 
     @property
-    def _degrees(self) -> Int[np.ndarray, "m d"]:
+    def degrees(self) -> Int[np.ndarray, "m d"]:
+        """The degree of each function along each axis."""
         return _indices(self.dim, self.degree, self.kind)
 
     def values(self, y: Point) -> FeatureValues:
-        return polynomials(y, self._degrees)
+        return polynomials(y, self.degrees)
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
-        return products(self._tables(points, which), self._degrees, which)
+        return products(self._tables(points, which), self.degrees, which)
 
     def expand(
         self, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
     ) -> Float[np.ndarray, "a n C"]:
-        return contracted(self._tables(points, which), self._degrees, which, coefficients)
+        return contracted(self._tables(points, which), self.degrees, which, coefficients)
 
     def _tables(self, points: Points, which: Sequence[Index]) -> list[Table]:
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
-        return tables(points, lower, upper, self._degrees.max(axis=0).tolist(), which)
+        return tables(points, lower, upper, self.degrees.max(axis=0).tolist(), which)
 
 
 class Fourier(Features):
@@ -264,9 +276,8 @@ class Fourier(Features):
         extension: float = 1.0,
     ):
         self.lower, self.upper = box_of(domain)
-        if not extension >= 1:
-            raise FeaturesError(f"extension must be at least 1 (periodic on the box); got {extension}.")
-        self.kind, self.extension = kind, float(extension)
+        self.extension = as_number(extension, "extension", FeaturesError, least=1.0)
+        self.kind = checked_kind(kind)
         self.degree = chosen_degree(size, degree, lambda k: 2 * len(_half_space(self.dim, k, kind)) - 1)
 
     @property

@@ -13,6 +13,7 @@ from pdofm.features.base import check_count
 from pdofm.features.box import HasBox, box_of
 from pdofm.features.ridges import Ridges
 from pdofm.numerics.lstsq import QR
+from pdofm.numerics.numbers import as_number
 from pdofm.numerics.sampling import generator, unit_points
 
 
@@ -38,8 +39,10 @@ class TransNet(Ridges):
         self.lower, self.upper = box_of(domain)
         n = check_count("size", size, least=2) - 1
         radius = float(np.sqrt(self.dim)) if radius is None else radius
-        if not (shape > 0 and radius > 0):
-            raise FeaturesError(f"shape and radius must be positive; got shape={shape}, radius={radius}.")
+        shape, radius = (
+            as_number(each, f"{name} of {type(self).__name__}", FeaturesError, above=0.0)
+            for each, name in ((shape, "shape"), (radius, "radius"))
+        )
         rng = generator(key)
         directions = rng.standard_normal((n, self.dim))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)

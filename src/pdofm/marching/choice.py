@@ -29,6 +29,10 @@ MOST_IN_INTERVALS = 200_000
 MOST_ON_THE_WHOLE = 900
 """Functions on the whole of a domain, per component."""
 
+MOST_BEFORE_TILES = 600
+"""Unknowns on the whole of a domain that could also be cut into boxes. Smooth solutions need few, and no others are
+quicker: the matrix is dense."""
+
 Candidates = list[tuple[Callable[[], Space], int]]
 """Spaces to try, each with the most unknowns that it may have."""
 
@@ -44,7 +48,7 @@ def stages_for(statement: Statement, slab_tol: float) -> int:
 def degree_for(statement: Statement, slab_tol: float) -> int:
     """The degree in space for a tolerance."""
     digits = -math.log10(slab_tol)
-    return int(np.clip(math.ceil(1.2 * digits + 5), 10, 20)) + max(statement.problem.orders(0)) // 2
+    return int(np.clip(math.ceil(1.2 * digits + 5), 10, 20)) + max(statement.orders(0)) // 2
 
 
 def tile_degree(statement: Statement, slab_tol: float) -> int:
@@ -72,11 +76,13 @@ def spaces(statement: Statement, slab_tol: float, floor: float = 1.0, number: in
             found.append((lambda: Intervals.first(statement, degree, floor), MOST_IN_INTERVALS))
         found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
     if not found and space.dim in TILE_DEGREES:
-        if fills_boxes(statement):
+        fills = fills_boxes(statement)
+        if not statement.periodic:
+            most = MOST_BEFORE_TILES if fills else MOST_ON_THE_WHOLE * statement.components
+            found.append((lambda: Whole.first(statement, number), most))
+        if fills:
             degree = tile_degree(statement, slab_tol)
             found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
-        elif not statement.periodic:
-            found.append((lambda: Whole.first(statement, number), MOST_ON_THE_WHOLE * statement.components))
     if not found:
         raise SolveError(
             f"march does not know a space for {space!r} yet: it solves in one to three dimensions. Use "

@@ -1,17 +1,21 @@
 """The answer of a march: a solution that consists of slabs."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pdofm.features import Features
 from pdofm.features.slabs import Slabs
-from pdofm.marching.run import Run
+from pdofm.marching.arrays import Points
+from pdofm.marching.run import Piece, Run
+from pdofm.solving.files import Kind, register
 from pdofm.solving.solution import Solution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SlabInfo:
     """One slab of a solution.
 
@@ -63,6 +67,22 @@ class Evolution(Solution):
         return f"{head}\n  estimated relative error {self.error_estimate:.1e}, {verdict}\n  seconds: {seconds}"
 
 
+def _written(evolution: Evolution) -> dict[str, Any]:
+    return {
+        "slabs": [asdict(slab) for slab in evolution.slabs],
+        "spectral_radius": evolution.spectral_radius,
+    }
+
+
+def _read(solution: Solution, more: dict[str, Any]) -> Evolution:
+    known = {field.name: getattr(solution, field.name) for field in fields(Solution)}
+    slabs = tuple(SlabInfo(**slab) for slab in more["slabs"])
+    return Evolution(**known, slabs=slabs, spectral_radius=float(more["spectral_radius"]))
+
+
+register(Kind(Evolution, _written, _read))
+
+
 def slabs_of(run: Run) -> Slabs:
     """The space of the slabs that a run has found."""
     spaces: list[Features] = []
@@ -76,16 +96,34 @@ def slabs_of(run: Run) -> Slabs:
     return Slabs(times, spaces, numbers, run.scheme.stages)
 
 
-def coefficients_of(run: Run) -> np.ndarray:
-    """The coefficients of a run in its slabs."""
-    return np.concatenate(
-        [
-            np.moveaxis(piece.space.coefficients(piece.coefficients), 0, 1).reshape(
-                -1, piece.space.statement.components
-            )
-            for piece in run.pieces
-        ]
-    )
+def coefficients_of(run: Run, path: Path | None = None) -> np.ndarray:
+    """The coefficients of a run in its slabs, shape (N, C): in memory or, with a path, in a file that is mapped."""
+    if path is None:
+        return np.concatenate([_coefficients(piece) for piece in run.pieces])
+    partial = path.with_name(path.name + ".part")
+    with partial.open("wb") as file:
+        for piece in run.pieces:
+            file.write(np.ascontiguousarray(_coefficients(piece)).tobytes())
+    partial.replace(path)
+    return np.memmap(path, np.float64, "r").reshape(-1, run.space.statement.components)
+
+
+def _coefficients(piece: Piece) -> np.ndarray:
+    """The coefficients of a slab as `Slabs` has them, shape (m, C)."""
+    by_time = piece.space.coefficients(np.asarray(piece.coefficients))
+    return np.moveaxis(by_time, 0, 1).reshape(-1, piece.space.statement.components)
+
+
+def values_of(run: Run, points: Points) -> np.ndarray:
+    """The values of a run at points of space-time, shape (n, C), slab by slab."""
+    begins = np.array([run.time_at(piece.position) for piece in run.pieces])
+    owner = np.clip(np.searchsorted(begins, points[:, -1], side="right") - 1, 0, None)
+    found = np.empty((len(points), run.space.statement.components))
+    for number in np.unique(owner).tolist():
+        piece, here = run.pieces[number], owner == number
+        one = Slabs(run.ends_of(piece), [piece.space.features], [0], run.scheme.stages)
+        found[here] = one.expand(points[here], [(0,) * points.shape[1]], _coefficients(piece))[0]
+    return found
 
 
 def described(run: Run) -> tuple[SlabInfo, ...]:

@@ -21,9 +21,9 @@ from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.features.spectral import table
 from pdofm.marching.arrays import Mask, Points, Vector
-from pdofm.marching.band import BandLU, BandPattern
+from pdofm.marching.band import BandFactors, BandPattern
 from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined, local_sizes
-from pdofm.marching.spaces import States
+from pdofm.marching.spaces import States, forget
 from pdofm.marching.statement import PROBES, Statement, TermAt
 
 FIRST_LEVEL = 5
@@ -55,18 +55,6 @@ class Linear:
     powers: tuple[Float[np.ndarray, " e"], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class BandFactors:
-    """A factored matrix for each of k rates; `columns` is the column of each coefficient."""
-
-    each: tuple[BandLU, ...]
-    columns: Int[np.ndarray, " _"]
-
-    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
-        """The functions for one right-hand side per rate."""
-        return np.stack([lu.solve(row) for lu, row in zip(self.each, rows, strict=True)])[:, self.columns]
-
-
 class Intervals:
     """Polynomials of one degree in intervals. `boxes` are in ascending order. Down to `floor`, a fraction of the whole,
     what is small is represented relative to its own size."""
@@ -82,7 +70,7 @@ class Intervals:
         self.share = self.width / whole
         self.shape = (len(boxes), statement.components, degree + 1)
         self.size = int(np.prod(self.shape))
-        self.orders = statement.problem.orders(0)
+        self.orders = statement.orders(0)
         free = np.array([order == 0 for order in statement.time_orders])
         self.algebraic = np.broadcast_to(free[:, None], self.shape).reshape(-1)
         self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
@@ -99,6 +87,10 @@ class Intervals:
     def first(cls, statement: Statement, degree: int, floor: float = 1.0) -> "Intervals":
         """The intervals to begin with."""
         return cls(statement, degree, tuple((FIRST_LEVEL, i) for i in range(2**FIRST_LEVEL)), floor)
+
+    def forget(self) -> None:
+        """Free the memory of tables."""
+        forget(self, "_pattern", "_columns", "_seams")
 
     def _like(self, boxes: Boxes) -> "Intervals":
         return Intervals(self.statement, self.degree, boxes, self.floor)
@@ -217,7 +209,7 @@ class Intervals:
             found[in_time] = found.get(in_time, 0.0) + np.einsum("nkc,nm->nkcm", G[:, :, a], table)
         return found
 
-    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> "BandFactors":
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> BandFactors:
         """Factor the linearised equations for functions that grow as exp(rate t)."""
         found = []
         for rate in rates.tolist():

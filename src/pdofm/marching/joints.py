@@ -109,7 +109,7 @@ class Joints:
     def _seams(self) -> csc_array:
         """The jumps between patches, scaled by powers of the width."""
         rows, columns, entries, start = [], [], [], 0
-        orders = [self.statement.problem.orders(axis) for axis in range(self.dim)]
+        orders = [self.statement.orders(axis) for axis in range(self.dim)]
         position = np.arange(self.size).reshape(self.shape)
         for seam in seams(self.cover, sorted(self.statement.periodic), more=MORE_POINTS):
             which = [tuple(j * (a == seam.axis) for a in range(self.dim)) for j in range(max(orders[seam.axis]))]

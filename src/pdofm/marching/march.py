@@ -14,7 +14,7 @@ from pdofm.discrete.checks import check_problem
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
 from pdofm.marching.choice import Candidates, can_hold, spaces, stages_for
-from pdofm.marching.evolution import Evolution, coefficients_of, described, slabs_of
+from pdofm.marching.evolution import Evolution, coefficients_of, described, slabs_of, values_of
 from pdofm.marching.growth import spectral_radius
 from pdofm.marching.progress import Progress
 from pdofm.marching.radau import radau
@@ -85,7 +85,8 @@ def march(
             orthonormal. The error is estimated by a second run with `FEWER` of them.
         tol: the relative L2 error over space and time that is required.
         checkpoint: a file in which every slab is recorded. A march that was killed goes on from there, to the same
-            bits.
+            bits. Slabs then stay on disk, so that memory does not grow with their number: the coefficients of the
+            solution are mapped from a file beside it, which must be kept as long as the solution is used.
         progress: show a progress bar if standard error is a terminal.
         max_seconds: the time after which no other run is begun.
 
@@ -249,7 +250,7 @@ class _March:
         return Evolution(
             problem,
             features,
-            coefficients_of(run),
+            coefficients_of(run, self.record.beside),
             estimate,
             judge(evidence, "ask for a larger tol, or end earlier" if ended is None else None),
             stats,
@@ -275,8 +276,7 @@ def distance(coarse: Run, fine: Run) -> float:
             points.append(np.column_stack([x, np.full(len(x), t)]))
             weights.append(share * (end - begin))
     z, w = np.concatenate(points), np.sqrt(np.concatenate(weights))[:, None]
-    none = [(0,) * z.shape[1]]
-    values = [slabs_of(run).expand(z, none, coefficients_of(run))[0] * w for run in (coarse, fine)]
+    values = [values_of(run, z) * w for run in (coarse, fine)]
     return float(np.max(relative_sizes(values[0] - values[1], values[1], vanishing=0.0)))
 
 
@@ -306,6 +306,6 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     if isinstance(fine.space, Whole) and fine.space.is_fixed:
         return max(difference, len(fine.pieces) * np.finfo(float).eps)
     statement = fine.space.statement
-    order = max(max(statement.problem.orders(axis)) for axis in range(statement.domain.space.dim))
+    order = max(max(statement.orders(axis)) for axis in range(statement.domain.space.dim))
     rounded = ROUNDED * 10.0 ** max(order - 2, 0)
     return max(difference * ratio, min(difference, rounded), len(fine.pieces) * np.finfo(float).eps)

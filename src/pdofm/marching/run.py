@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -20,6 +21,11 @@ FIRST_STEP = 7
 
 MARGIN = 0.3
 """The next slab is twice as long if its time coefficients are then expected to be this fraction of the tolerance."""
+
+UNCLEAR = 1e-3
+"""A time coefficient that is smaller than the last step of the iteration consists of what this has left. It tells
+nothing about a longer slab, and if it is also below this fraction of the tolerance, one is tried. After each that
+fails, twice as many slabs pass before the next is tried."""
 
 COARSEN_EVERY = 3
 """The space is coarsened after every third slab, if it can be."""
@@ -41,15 +47,22 @@ SMALLEST_STEP = 5e-15
 """The smallest step of the iteration that can be asked for, relative to the solution, because of rounding."""
 
 
-@dataclass(frozen=True, eq=False)
+@runtime_checkable
+class SupportsArray(Protocol):
+    """What `numpy.asarray` makes an array of."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Piece:
     """One slab of a solution: its place on the ladder, the space, and the Chebyshev coefficients in time of the state,
-    of shape (degree + 1, N); `tail` is the size of what was left out, in time and in space."""
+    of shape (degree + 1, N), perhaps in a file; `tail` is the size of what was left out, in time and in space."""
 
     position: int
     level: int
     space: Space
-    coefficients: Float[np.ndarray, "q _"]
+    coefficients: np.ndarray | SupportsArray
     tail: float
     steps: int
 
@@ -72,6 +85,9 @@ class Run:
         scheme: the stages in time.
         scale: the largest norm of each component so far.
         time_tail: the size of the last time coefficient of the last slab.
+        waiting, patience: the number of slabs before a longer one is tried that may fail, and after it has failed.
+        is_trial: whether the next slab is such a one.
+        is_unclear: whether the last time coefficient consists of what the iteration has left.
         position, level: the time reached, as a multiple of 2^-LADDER of the whole, and the length of the next slab,
             2^-level of the whole.
     """
@@ -88,6 +104,10 @@ class Run:
     pieces: list[Piece] = field(default_factory=list)
     rejected: int = 0
     time_tail: float = 0.0
+    waiting: int = 0
+    patience: int = 2
+    is_trial: bool = False
+    is_unclear: bool = False
 
     @property
     def is_finished(self) -> bool:
@@ -123,6 +143,9 @@ class Run:
             if isinstance(found, Piece):
                 break
             if found:
+                if self.is_trial:
+                    self.waiting, self.patience = self.patience, 2 * self.patience
+                self.is_trial = False
                 # Repeated rejections, as at a singular start, shorten the slab faster and faster.
                 shorter += 1
                 self.level += max(found, min(shorter, 4))
@@ -132,8 +155,11 @@ class Run:
         self.pieces.append(found)
         self.position += 2 ** (LADDER - self.level)
         grows = self.level > 0 and self.position % 2 ** (LADDER - self.level + 1) == 0
+        self.is_trial, self.waiting = False, max(self.waiting - 1, 0)
         if grows and self.time_tail * 2.0**self.scheme.stages <= MARGIN * self.tol:
             self.level -= 1
+        elif grows and self.waiting == 0 and self.is_unclear:
+            self.level, self.is_trial = self.level - 1, True
         if len(self.pieces) % COARSEN_EVERY == 0:
             self._coarsen()
         return found
@@ -163,6 +189,7 @@ class Run:
         if in_time > tol and self.level < LADDER:
             return self._shorter(in_time)
         self.scale, self.matrices, self.time_tail = scale, slab.matrices, in_time
+        self.is_unclear = in_time <= min(slab.last, UNCLEAR * self.tol)
         self.states = [slab.stages[k][-1] for k in range(len(self.states))]
         tail = math.hypot(in_time, float(np.linalg.norm(tails))) * self.tol / tol
         return Piece(self.position, self.level, self.space, coefficients, tail, slab.steps)
@@ -179,7 +206,9 @@ class Run:
         return np.concatenate([start[None], stages])
 
     def _refine(self, marks) -> None:
-        self.space, self.states = self.space.refined(marks, self.states)
+        before = self.space
+        self.space, self.states = before.refined(marks, self.states)
+        before.forget()
         if self.space.size > self.most_unknowns:
             raise TooFine
         if self.position == 0:
@@ -192,6 +221,7 @@ class Run:
         self.space, self.states = self.space.coarsened(self.states, scales, self.tol)
         if self.space is not before:
             self.matrices = None
+            before.forget()
 
 
 def first_run(make: Callable[[], Space], scheme: Radau, tol: float, most_unknowns: int) -> Run:

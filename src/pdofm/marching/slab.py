@@ -47,11 +47,12 @@ class Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """The outcome on a slab: the states at its stages by order of the time derivative, the number of steps, and the
-    matrices to go on with."""
+    """The outcome on a slab: the states at its stages by order of the time derivative, the number of steps, the size of
+    the last one, and the matrices to go on with."""
 
     stages: States
     steps: int
+    last: float
     matrices: Matrices
 
 
@@ -79,7 +80,7 @@ def solve_slab(
         before, size = size, float(np.max(space.norms(delta) / scale))
         rate = size / before
         if (size <= tol * (1 - rate) and (step > 1 or size == 0)) or (rate > SLOW and size <= min(ROUNDED, 100 * tol)):
-            return Slab(_derivatives(scheme, start, change, length), step, matrices)
+            return Slab(_derivatives(scheme, start, change, length), step, size, matrices)
         if not math.isfinite(size) or rate > STALLED:
             if is_fresh:
                 return None
@@ -95,9 +96,9 @@ def solve_slab(
 
 
 def after(matrices: Matrices, scheme: Radau, start: States, time: float, length: float, steps: int) -> States | None:
-    """The states at the end of a slab after so many steps with the same matrices, however large the last one is; None
-    if something is not finite."""
-    change = np.zeros((scheme.stages, matrices.space.size))
+    """The states (b, N) at the end of a slab after so many steps with the same matrices, however large the last one is,
+    for b starts; None if something is not finite."""
+    change = np.zeros((scheme.stages, *start[0].shape))
     for _ in range(steps):
         states = _derivatives(scheme, start, change, length)
         delta = _correction(matrices, scheme, length, states, time + length * scheme.nodes)
@@ -117,11 +118,16 @@ def linearised_at(space: Space, start: States, time: float) -> Matrices:
     return Matrices(space, _one(start, space), time)
 
 
-def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p _"], length: float) -> States:
+def _across(matrix: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """A matrix times an array along its first axis."""
+    return (matrix @ of.reshape(len(of), -1)).reshape(-1, *of.shape[1:])
+
+
+def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p ... _"], length: float) -> States:
     """The states at the stages from the change since the start: u, its time derivative, and so on."""
     states = [start[0] + change]
     for each in [*start[1:], None]:
-        states.append(scheme.slope @ change / length)
+        states.append(_across(scheme.slope, change) / length)
         if each is not None:
             change = states[-1] - each
     return states
@@ -129,12 +135,13 @@ def _derivatives(scheme: Radau, start: States, change: Float[np.ndarray, "p _"],
 
 def _correction(
     matrices: Matrices, scheme: Radau, length: float, states: States, times: Vector
-) -> Float[np.ndarray, "p _"] | None:
+) -> Float[np.ndarray, "p ... _"] | None:
     """The step of Newton's method: in the basis of eigenvectors the stages are independent. None if something is not
     finite or not invertible."""
-    space = matrices.space
+    space, batch = matrices.space, states[0].shape[1:-1]
     with np.errstate(over="ignore", invalid="ignore"):
-        right = space.residual(states, times)
+        flat = [each.reshape(-1, space.size) for each in states]
+        right = space.residual(flat, np.repeat(times, math.prod(batch))).reshape(scheme.stages, *batch, -1)
     if not np.all(np.isfinite(right)):
         return None
     try:
@@ -143,5 +150,5 @@ def _correction(
         return None
     # Of two conjugate eigenvalues one is solved for; the other contributes the conjugate, so that twice the real part
     # is their sum.
-    parts = factors.solve(scheme.inverse[scheme.picked] @ right)
-    return (scheme.weighted @ parts).real
+    parts = factors.solve(_across(scheme.inverse[scheme.picked], right))
+    return np.real(_across(scheme.weighted, parts))

@@ -13,6 +13,12 @@ States = list[Float[np.ndarray, "... _"]]
 """Functions of x, or several of them in a batch, by order of the time derivative."""
 
 
+def forget(space: Any, *names: str) -> None:
+    """Remove cached properties of a space."""
+    for name in names:
+        space.__dict__.pop(name, None)
+
+
 @runtime_checkable
 class Factors(Protocol):
     """Factored equations for k rates."""
@@ -91,4 +97,8 @@ class Space(Protocol):
 
     def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Space, States]":
         """A coarser space that still represents the state, if there is one."""
+        ...
+
+    def forget(self) -> None:
+        """Free the memory of tables; they are made again if they are needed."""
         ...

@@ -149,7 +149,13 @@ class Statement:
     @cached_property
     def time_orders(self) -> tuple[int, ...]:
         """The order in time of each component."""
-        return self.problem.orders(None)
+        return self.orders(None)
+
+    def orders(self, axis: int | None) -> tuple[int, ...]:
+        """The order of the equation in each component, along an axis of space, or in time (None). The real and the
+        imaginary part of a complex unknown are components of their own."""
+        found = self.problem.orders(axis)
+        return found * (self.components // len(found))
 
     @property
     def order(self) -> int:

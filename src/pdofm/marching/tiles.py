@@ -19,11 +19,12 @@ from pdofm.calculus.jets import Index
 from pdofm.discrete.cover import Cover, Inside
 from pdofm.domain import Domain, Part
 from pdofm.domain.tree import BoxTree
-from pdofm.features.boxes import InBoxes, Patches
+from pdofm.features.boxes import InBoxes
+from pdofm.features.patches import Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
 from pdofm.marching.saddle import Saddle, SaddleFactors
-from pdofm.marching.spaces import States
+from pdofm.marching.spaces import States, forget
 from pdofm.marching.statement import Statement
 from pdofm.marching.trees import first_tree, merged_tree, numbers_of, parents, split_tree, tree_of
 from pdofm.numerics.nodes import tensor, tensor_chebyshev
@@ -107,8 +108,16 @@ class Tiles:
             self.statement.equation, self._points[:, :: max(1, len(unit) // 4)].reshape(-1, self.dim)
         )
         self._used = probes.used(self._times)
-        in_space = {(0,) * self.dim, *(index[:-1] for index in self._used)}
-        self._tables = dict(zip(in_space, self._jets(self._points, list(in_space)), strict=True))
+
+    @cached_property
+    def _tables(self) -> dict[Index, Float[np.ndarray, "P n q"]]:
+        """The derivatives of the polynomials at the points of the equation."""
+        in_space = list(dict.fromkeys([(0,) * self.dim, *(index[:-1] for index in self._used)]))
+        return dict(zip(in_space, self._jets(self._points, in_space), strict=True))
+
+    def forget(self) -> None:
+        """Free the memory of tables."""
+        forget(self, "_tables", "_joints")
 
     def _jets(self, points: Float[np.ndarray, "P n d"], which: list[Index]) -> Float[np.ndarray, "a P n q"]:
         return np.stack([self.patches.jets(patch, points[patch], which) for patch in range(self.count)], axis=1)

@@ -175,6 +175,9 @@ class Waves:
             found.append(np.real(other.values(spectra)).reshape(-1))
         return other, found
 
+    def forget(self) -> None:
+        """Nothing: there are no tables."""
+
     @property
     def description(self) -> list:
         """The number of points along an axis."""

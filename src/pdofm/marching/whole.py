@@ -12,20 +12,23 @@ by 1/δ, and as the equation and the conditions are satisfied by the solution, t
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Complex, Float
-from scipy.linalg import solve_triangular
 
 from pdofm.calculus.jets import Index
 from pdofm.calculus.terms import Term
 from pdofm.domain import Part
-from pdofm.domain.quadrature import over_part, quadrature_of
-from pdofm.features import Chebyshev, Features
+from pdofm.domain.quadrature import over_part
+from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features
 from pdofm.marching.arrays import Points, Vector
-from pdofm.marching.saddle import DenseSaddle, SaddleFactors
+from pdofm.marching.orthogonal import Orthonormal
+from pdofm.marching.saddle import Conditions, DenseSaddle, SaddleFactors
+from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import JetOf, Statement, TermAt
 from pdofm.marching.trees import part_in_space
@@ -58,23 +61,50 @@ class Rows:
     scale: Vector
 
 
-def _by_size(
-    weighted: Float[np.ndarray, "n m"], ranks: Float[np.ndarray, " m"], share: float
-) -> tuple[Float[np.ndarray, "m r"], int]:
-    """Orthonormal combinations of functions with these values, those with large coefficients last; and how many of them
-    tell what may be missing. Of the functions only this share is used, those with the lowest ranks."""
-    kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
-    sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
-    count = int(np.sum(sizes > DEPENDENT * sizes[0]))
-    basis = np.zeros((len(ranks), count))
-    basis[kept] = directions[:count].T / sizes[:count]
-    return basis, max(1, int(LAST * count))
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The tested equation and the conditions, linearised, by power of the time derivative; and the conditions alone if
+    they have no time derivatives."""
+
+    squares: list[np.ndarray]
+    conditions: list[np.ndarray]
+    steady: Conditions | None
 
 
-def _by_degree(weighted: Float[np.ndarray, "n m"], degree: int, dim: int) -> tuple[Float[np.ndarray, "m m"], int]:
-    """Orthonormal polynomials of ascending degree; and the number of those with the last two degrees."""
-    triangle = np.linalg.qr(weighted, mode="r")
-    return solve_triangular(triangle, np.eye(len(triangle))), len(triangle) - math.comb(degree - 2 + dim, dim)
+@runtime_checkable
+class Basis(Protocol):
+    """Orthonormal combinations of functions.
+
+    Attributes:
+        matrix: of the combinations.
+        last: orthonormal directions among them that tell what may be missing.
+    """
+
+    matrix: Float[np.ndarray, "m r"]
+    last: Float[np.ndarray, "r k"]
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
+        """Derivatives of the combinations at points."""
+        ...
+
+
+class Given:
+    """Combinations of given features: those with large coefficients last. Only a share of the features is used, those
+    with the lowest ranks."""
+
+    def __init__(self, features: Features, share: float, points: Points, weights: Vector):
+        self._features, ranks = features, features.ranks
+        kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
+        weighted = features.jets(points, [(0,) * features.dim])[0] * np.sqrt(weights)[:, None]
+        sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
+        count = int(np.sum(sizes > DEPENDENT * sizes[0]))
+        self.matrix = np.zeros((len(ranks), count))
+        self.matrix[kept] = directions[:count].T / sizes[:count]
+        self.last = np.eye(count)[:, -max(1, int(LAST * count)) :]
+
+    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
+        """Derivatives of the combinations at points."""
+        return self._features.jets(points, which) @ self.matrix
 
 
 class Whole:
@@ -84,17 +114,18 @@ class Whole:
         statement: the problem.
         features: of space.
         share: the part of the features that is used, those with the lowest ranks.
-        is_fixed: whether the features were given. Otherwise they are polynomials, whose degree is raised.
+        degree: of polynomials, perhaps joined with singular functions. It may be raised; without it the features were
+            given.
     """
 
     kind = "functions on the whole domain"
 
-    def __init__(self, statement: Statement, features: Features, share: float = 1.0, is_fixed: bool = True):
-        self.statement, self.features, self.is_fixed = statement, features, is_fixed
+    def __init__(self, statement: Statement, features: Features, share: float = 1.0, degree: int | None = None):
+        self.statement, self.features, self.degree = statement, features, degree
         domain, space = statement.domain, statement.domain.space
         self.dim = space.dim
         self._order = int(np.ceil(PER_AXIS * features.size ** (1 / self.dim))) + 6
-        rule = quadrature_of(space).whole(self._order)
+        rule = rule_at_corners(space, [] if degree is None else singular_corners(statement), self._order)
         self._points, self._weights = rule.points, rule.weights / rule.weights.sum()
         self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
         self._equation = statement.placed(statement.equation, self._points)
@@ -102,14 +133,9 @@ class Whole:
             self._times
         )
         in_space = list(dict.fromkeys([(0,) * self.dim, *(index[:-1] for index in self._used)]))
-        jets = features.jets(self._points, in_space)
-        weighted = jets[0] * np.sqrt(self._weights)[:, None]
-        if is_fixed:
-            self._basis, self._last = _by_size(weighted, features.ranks, share)
-        else:
-            self._basis, self._last = _by_degree(weighted, self.degree, self.dim)
-        self.rank = self._basis.shape[1]
-        self._tables = {index: each @ self._basis for index, each in zip(in_space, jets, strict=True)}
+        self._basis = self._make_basis(share)
+        self.rank = self._basis.matrix.shape[1]
+        self._tables = dict(zip(in_space, self._basis.jets(self._points, in_space), strict=True))
         self.shape = (statement.components, self.rank)
         self.size = int(np.prod(self.shape))
         free = np.array([order == 0 for order in statement.time_orders])
@@ -121,29 +147,72 @@ class Whole:
         show what the polynomials leave out."""
         space = statement.domain.space
         low, step = DEGREES[space.dim]
-        return cls(statement, Chebyshev(space, degree=low + (number % 2) * step // 2), is_fixed=False)
+        return cls.of_degree(statement, low + (number % 2) * step // 2)
+
+    @classmethod
+    def of_degree(cls, statement: Statement, degree: int) -> "Whole":
+        """Polynomials up to a degree, with singular functions where there are any."""
+        return cls(statement, joined(statement, degree), degree=degree)
 
     @property
-    def degree(self) -> int:
-        """The degree of polynomials."""
-        assert isinstance(self.features, Chebyshev)
-        assert isinstance(self.features.degree, int)
-        return self.features.degree
+    def is_fixed(self) -> bool:
+        """Whether the features were given."""
+        return self.degree is None
+
+    def _make_basis(self, share: float) -> Basis:
+        features, rule = self.features, (self._points, self._weights)
+        if self.degree is None:
+            return Given(features, share, *rule)
+        if isinstance(features, Chebyshev):
+            return Orthonormal(features, [], *rule)
+        assert isinstance(features, Concatenate)
+        (polynomials, _), *others = features.places()
+        assert isinstance(polynomials, Chebyshev)
+        used = []
+        for family, _ in others:
+            kept = np.ones(family.size, dtype=bool)
+            if isinstance(family, CornerFunctions):
+                kept = compatible(self.statement, family, self._at_sides(family))
+            used.append((family, np.flatnonzero(kept)))
+        found = Orthonormal(polynomials, used, *rule)
+        order = np.concatenate([here for _, here in features.places()])
+        found.matrix = found.matrix[np.argsort(order)]
+        return found
+
+    def _at_sides(self, functions: CornerFunctions) -> list[Row]:
+        """The conditions for corner functions."""
+        found = []
+        for term in self.statement.lateral:
+            at, used, _ = self._on_boundary(term)
+            none = np.ones((1, len(at.points), self.statement.components))
+            G = at.coefficients(self._times[1], lambda index, none=none: none, used)
+            jets = functions.jets(at.points, [index[:-1] for index in used])
+            found.append(
+                (at.points, at.normals, np.einsum("nkac,anm->nkcm", G, jets).reshape(len(G), -1, functions.size))
+            )
+        return found
+
+    def _on_boundary(self, term: Term) -> tuple[TermAt, tuple[Index, ...], Vector]:
+        """A condition at nodes of quadrature, the derivatives in it, and the weights of the nodes."""
+        assert isinstance(term.on, Part)
+        rule = over_part(part_in_space(term.on), int(np.ceil(ON_BOUNDARY * self._order)))
+        at = self.statement.placed(term, rule.points, rule.normals)
+        return at, at.used(self._times), rule.weights
 
     @cached_property
     def _conditions(self) -> list[Rows]:
         return [self._condition(term) for term in self.statement.lateral]
 
     def _condition(self, term: Term) -> Rows:
-        assert isinstance(term.on, Part)
-        rule = over_part(part_in_space(term.on), int(np.ceil(ON_BOUNDARY * self._order)))
-        at = self.statement.placed(term, rule.points, rule.normals)
-        used = at.used(self._times)
+        at, used, weights = self._on_boundary(term)
         which = list(dict.fromkeys(index[:-1] for index in used))
-        tables = dict(zip(which, self.features.jets(rule.points, which) @ self._basis, strict=True))
+        tables = dict(zip(which, self._basis.jets(at.points, which), strict=True))
         size = max(float(np.max(np.abs(each))) for each in tables.values())
         own = float(np.max(np.abs(self._tables[(0,) * self.dim])))
-        return Rows(at, used, tables, np.sqrt(rule.weights / rule.weights.sum()) * own / size)
+        return Rows(at, used, tables, np.sqrt(weights / weights.sum()) * own / size)
+
+    def forget(self) -> None:
+        """Nothing: a run has few spaces of this kind."""
 
     # Functions
 
@@ -163,7 +232,7 @@ class Whole:
 
     def tails(self, state: State, scale: Vector) -> Vector:
         """The norm of the last functions, relative to the size of the solution."""
-        last = state.reshape(-1, *self.shape)[..., self.rank - self._last :]
+        last = state.reshape(-1, *self.shape) @ self._basis.last
         return np.max(np.linalg.norm(last, axis=-1) / scale, keepdims=True)[0]
 
     # Rows
@@ -180,7 +249,7 @@ class Whole:
             rows.append((found * each.scale[:, None]).reshape(len(times), -1))
         return np.concatenate(rows, axis=1)
 
-    def linearise(self, states: States, time: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    def linearise(self, states: States, time: float) -> Linear:
         """The tested equation and the conditions, linearised, by power of the time derivative."""
         jet, powers = self._jet_of(self._tables, states), range(self.statement.order + 1)
         G = self._equation.coefficients(time, jet, self._used)
@@ -201,48 +270,55 @@ class Whole:
             for part, block in zip(parts, blocks, strict=True):
                 part.append(block.reshape(-1, self.size))
         none = np.zeros((0, self.size))
-        return [
-            (square.reshape(self.size, self.size), np.concatenate([none, *part]))
-            for square, part in zip(squares, parts, strict=True)
-        ]
+        conditions = [np.concatenate([none, *part]) for part in parts]
+        return Linear(
+            [square.reshape(self.size, self.size) for square in squares],
+            conditions,
+            None if any(each.any() for each in conditions[1:]) else Conditions(conditions[0]),
+        )
 
-    def factor(self, linear: list[tuple[np.ndarray, np.ndarray]], rates: Complex[np.ndarray, " k"]) -> SaddleFactors:
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> SaddleFactors:
         """Factor the matrix with multipliers for functions that grow as exp(rate t)."""
         found = []
         for rate in rates.tolist():
             own = rate.real if rate.imag == 0 else rate
             square, conditions = (
-                sum((own**power * part[i] for power, part in enumerate(linear)), np.zeros(())) for i in range(2)
+                sum((own**power * each for power, each in enumerate(parts)), np.zeros(()))
+                for parts in (linear.squares, linear.conditions)
             )
-            found.append(DenseSaddle(square, conditions))
+            found.append(DenseSaddle(square, linear.steady or Conditions(conditions)))
         return SaddleFactors(tuple(found))
 
     # The answer
 
     def coefficients(self, state: Float[np.ndarray, "q _"]) -> Float[np.ndarray, "q m C"]:
         """The coefficients of functions in `features`."""
-        return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.T, 1, 2)
+        return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.matrix.T, 1, 2)
 
     def fitted(self) -> States:
-        """The state at the start, projected."""
-        tests = self._tables[(0,) * self.dim] * self._weights[:, None]
-        return [each.T.reshape(-1) for each in np.einsum("nr,onc->orc", tests, self.statement.start(self._points))]
+        """The state at the start, by least squares."""
+        return [self._fit(each) for each in self.statement.start(self._points)]
+
+    def _fit(self, values: Float[np.ndarray, "n C"]) -> Vector:
+        """The coefficients of the function that is nearest to values at the nodes."""
+        root = np.sqrt(self._weights)[:, None]
+        return np.linalg.lstsq(self._tables[(0,) * self.dim] * root, values * root)[0].T.reshape(-1)
 
     # Refinement
 
     def marked(self, tails: Vector, tol: float) -> bool | None:
         """True if polynomials of a higher degree are needed."""
-        return True if not self.is_fixed and tails[0] > tol else None
+        return True if self.degree is not None and tails[0] > tol else None
 
     def refined(self, marks: bool, states: States) -> "tuple[Whole, States]":
         """Polynomials of a higher degree."""
-        other = self.described([self.degree + DEGREES[self.dim][1]])
-        none, tests = [(0,) * self.dim], other._tables[(0,) * self.dim] * other._weights[:, None]
-        found = []
-        for state in states:
-            values = self.features.expand(other._points, none, self.coefficients(state[None])[0])[0]
-            found.append((tests.T @ values).T.reshape(-1))
-        return other, found
+        assert self.degree is not None
+        other = Whole.of_degree(self.statement, self.degree + DEGREES[self.dim][1])
+        none = [(0,) * self.dim]
+        return other, [
+            other._fit(self.features.expand(other._points, none, self.coefficients(state[None])[0])[0])
+            for state in states
+        ]
 
     def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Whole, States]":
         """This space: a lower degree would save little."""
@@ -251,8 +327,8 @@ class Whole:
     @property
     def description(self) -> list:
         """The degree of polynomials, nothing if the features were given."""
-        return [] if self.is_fixed else [self.degree]
+        return [] if self.degree is None else [self.degree]
 
     def described(self, description: list) -> "Whole":
         """Polynomials of this degree."""
-        return Whole(self.statement, Chebyshev(self.statement.domain.space, degree=description[0]), is_fixed=False)
+        return Whole.of_degree(self.statement, description[0])

@@ -80,6 +80,7 @@ class BlockQR(Sized):
         fronts: what is left of groups that were eliminated elsewhere.
 
     Attributes:
+        leaves: how many groups of unknowns there are.
         solution: the unknowns of each leaf for the right sides that came with them.
         rank: the number of independent columns, λ included; `columns` is how many there are.
         condition: the largest ratio of a column to its part that is independent of the columns before: a lower bound
@@ -98,13 +99,14 @@ class BlockQR(Sized):
         self.largest_front = 0
         for number, leaf in enumerate(leaves):
             self._add_leaf(number, leaf)
-        self._leaves = len(self._nodes)
+        self.leaves = len(self._nodes)
         for front in fronts:
             nothing = np.zeros((0, front.rows.shape[1])), np.zeros((0, front.right.shape[1]))
             node = _Node(None, (), front.links, np.zeros((0, 0)), nothing[0])
             self._note(node, nothing[1], front.links, front.rows, front.right)
         self._merge_all()
         self.fronts = [Front(*each) for each in self._remains.values()]
+        self._unmerged = list(self._remains)  # the steps that left them
         self._remains.clear()
         diagonals = [(np.abs(np.diagonal(n.triangle)), np.linalg.norm(n.triangle, axis=0)) for n in self._nodes]
         self._ratios = [diagonal / np.where(norms > 0, norms, 1.0) for diagonal, norms in diagonals]
@@ -132,20 +134,29 @@ class BlockQR(Sized):
     def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
         """The unknowns of each leaf for other right sides, k at once: one array of k columns per leaf. Zeros at the end
         of a right side may be left out."""
+        tops, _ = self._projected(rights, {})
+        return self._substituted(tops, self._dependent)
+
+    def _projected(
+        self, rights: Sequence[Matrix], remains: dict[int, Matrix]
+    ) -> tuple[list[Matrix], dict[int, Matrix]]:
+        """What of right sides belongs to the unknowns of each step, and what is left of them that no step has taken, by
+        the number of the step that left it; `remains` has what is left of groups that were eliminated elsewhere."""
         if not self._keep:
             raise SolveError(
                 "The reflections were not kept. Make BlockQR(…, keep=True) to solve for other right sides."
             )
-        tops, remains = [], {}
+        tops, remains = [], dict(remains)
         for number, node in enumerate(self._nodes):
             if isinstance(node.at, int):
-                top, rest = node.step.apply(rights[node.at], self._width(node.kept))
+                top, remains[number] = node.step.apply(rights[node.at], self._width(node.kept))
+            elif node.inputs:
+                top, remains[number] = node.step.apply(np.concatenate([remains.pop(i) for i in node.inputs]))
             else:
-                top, rest = node.step.apply(np.concatenate([remains.pop(i) for i in node.inputs]))
-            tops.append(top)
+                top = np.zeros((0, remains[number].shape[1]))
             top[self._dependent[number]] = 0.0
-            remains[number] = rest
-        return self._substituted(tops, self._dependent)
+            tops.append(top)
+        return tops, remains
 
     def free(self, links: dict[int, Matrix] | None = None) -> tuple[list[Matrix], Vector]:
         """Vectors that rows hardly see: the unknowns of each leaf, a column per vector, and the norms of the residuals
@@ -249,7 +260,7 @@ class BlockQR(Sized):
         """Back-substitution, the last step first. Unknowns that are `fixed` have the values on the right side. The
         values of all links join those in `links` that are known."""
         links = {} if links is None else links
-        found: list[Matrix] = [np.zeros((0, 0))] * self._leaves
+        found: list[Matrix] = [np.zeros((0, 0))] * self.leaves
         for node, top, given in zip(reversed(self._nodes), reversed(tops), reversed(fixed), strict=True):
             known = [links.get(link, np.zeros((self._sizes[link], top.shape[1]))) for link in node.kept]
             right = top - node.coupling @ np.concatenate(known) if known else np.array(top)

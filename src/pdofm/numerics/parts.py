@@ -20,6 +20,15 @@ class Part(BlockQR):
     def _finish(self) -> None:
         """Nothing: the links to other parts are not known yet."""
 
+    def projected(self, rights: Sequence[Matrix]) -> "Projections":
+        """Other right sides, one array per leaf, as far as the part knows what to do with them."""
+        tops, remains = self._projected(rights, {})
+        return Projections(tops, [remains[number] for number in self._unmerged])
+
+    def completed(self, found: "Projections", links: dict[int, Matrix]) -> list[Matrix]:
+        """The unknowns of the leaves for other right sides, from the values of the links to other parts."""
+        return self._substituted(found.tops, self._dependent, dict(links))
+
     def substituted(self, links: dict[int, Matrix]) -> list[Matrix]:
         """The unknowns of the leaves, from the values of the links to other parts."""
         return self._substituted(self._tops, self._dependent, dict(links))
@@ -31,9 +40,23 @@ class Part(BlockQR):
 
 
 @dataclass(frozen=True, eq=False)
+class Projections(Sized):
+    """What of right sides belongs to the steps of a part, and what is left of them at its fronts."""
+
+    tops: list[Matrix]
+    rests: list[Matrix]
+
+
+def rests_of(found: Projections) -> list[Matrix]:
+    """What is left at the fronts."""
+    return found.rests
+
+
+@dataclass(frozen=True, eq=False)
 class Summary(Sized):
     """What is known of a part where it is not."""
 
+    leaves: int
     fronts: list[Front]
     rank: int
     columns: int
@@ -44,17 +67,17 @@ class Summary(Sized):
 
 def summary(part: Part) -> Summary:
     """What is to be known of a part elsewhere."""
-    return Summary(part.fronts, part.rank, part.columns, part.condition, part.largest_front, part.nbytes)
+    return Summary(part.leaves, part.fronts, part.rank, part.columns, part.condition, part.largest_front, part.nbytes)
 
 
 class SharedQR(BlockQR):
     """A block least-squares problem whose leaves are in `parts`, handles of an executor."""
 
-    def __init__(self, executor: Executor, parts: Sequence[Any], links: Sequence[int]):
+    def __init__(self, executor: Executor, parts: Sequence[Any], links: Sequence[int], *, keep: bool = False):
         self._executor, self._parts = executor, parts
         known = [self._each(summary, number, "pdofm-front") for number in range(len(parts))]
         self._summaries: list[Summary] = [executor.result(each) for each in known]
-        super().__init__([], links, fronts=[front for each in self._summaries for front in each.fronts])
+        super().__init__([], links, keep=keep, fronts=[front for each in self._summaries for front in each.fronts])
         self.rank += sum(each.rank for each in self._summaries)
         self.columns += sum(each.columns for each in self._summaries)
         self.condition = max([self.condition, *(each.condition for each in self._summaries)])
@@ -100,4 +123,13 @@ class SharedQR(BlockQR):
         return columns, np.concatenate([own, *(residuals for _, residuals in within)])
 
     def solve(self, rights: Sequence[Matrix]) -> list[Matrix]:
-        raise NotImplementedError("Parts do not keep what other right sides need.")
+        numbers, ends = range(len(self._parts)), np.cumsum([each.leaves for each in self._summaries]).tolist()
+        given = [list(rights[end - each.leaves : end]) for end, each in zip(ends, self._summaries, strict=True)]
+        found = [self._each(Part.projected, k, "pdofm-project", given[k]) for k in numbers]
+        rests = [self._executor.submit(rests_of, each, name="pdofm-project", place=0.0) for each in found]
+        remains = dict(enumerate(rest for each in rests for rest in self._executor.result(each)))
+        tops, _ = self._projected([], remains)
+        links: dict[int, Matrix] = {}
+        self._substituted(tops, self._dependent, links)
+        done = [self._each(Part.completed, k, "pdofm-substitute", found[k], self._around(k, links)) for k in numbers]
+        return [leaf for each in done for leaf in self._executor.result(each)]

@@ -120,6 +120,10 @@ def _draw_grid(
         cells = max(cells + 1, int(needed ** (1 / dim)))
 
 
+MOST_POINTS = 10**8
+"""The most points that are placed at once: in three dimensions they take 2.4 GB."""
+
+
 def check_request(n: Any, sampling: str) -> None:
     """Raise unless n is a positive integer and `sampling` a known name."""
     if sampling not in SAMPLINGS:
@@ -128,6 +132,8 @@ def check_request(n: Any, sampling: str) -> None:
         got = repr(n) if np.ndim(n) == 0 else f"an array of shape {np.shape(n)}"
         hint = "" if np.ndim(n) == 0 else " Points are placed by the library; give their number."
         raise DomainError(f"The number of points is {got}; expected an integer of at least 1.{hint}")
+    if n > MOST_POINTS:
+        raise DomainError(f"The number of points is {n}; at most {MOST_POINTS} are placed at once. Ask for fewer.")
 
 
 def _check_yield(kept: int, tried: int, what: str) -> None:

@@ -23,9 +23,9 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points, Vector
-from pdofm.calculus.terms import Layout
 from pdofm.domain import Domain
 from pdofm.errors import DomainError, SolveError, unknown_name
+from pdofm.output.parts import View, views
 from pdofm.output.section import Limits, Section, axis_names, sections
 from pdofm.solving.arithmetic import Arithmetic as Function
 from pdofm.solving.solution import Solution
@@ -46,8 +46,9 @@ STYLE: dict[Any, Any] = {
 STYLE |= {"xtick.major.width": 0.6, "ytick.major.width": 0.6, "pdf.fonttype": 42}  # 42: fonts that journals can embed
 """Settings of matplotlib for all figures."""
 
-VALUE_COLORS, ERROR_COLORS = "viridis", "magma"
-"""Colour maps of values and of errors: perceptually uniform, and readable in grey, since lightness is monotone."""
+VALUE_COLORS, ERROR_COLORS, PHASE_COLORS = "viridis", "magma", "twilight"
+"""Colour maps of values and of errors: perceptually uniform, and readable in grey, since lightness is monotone; and of
+phases, where it is periodic."""
 
 LINE_RESOLUTION = 1000
 """Default number of points of a line."""
@@ -58,7 +59,12 @@ sign, and smaller values only show these places."""
 
 
 def plot_solution(
-    solution: Function, path: str | PathLike | None = None, *, unknown: str | None = None, resolution: int | None = None
+    solution: Function,
+    path: str | PathLike | None = None,
+    *,
+    unknown: str | None = None,
+    part: str | None = None,
+    resolution: int | None = None,
 ) -> Any:
     """Draw a solution and, if the exact solution is known, its absolute error; returns the matplotlib figure.
 
@@ -67,6 +73,7 @@ def plot_solution(
         path: the file in which to save it, ending in .pdf, .png or .svg. Missing folders are created.
         unknown: in a system, the unknown or component to draw, such as "v" or "v[0]"; by default all components, one in
             each row.
+        part: of a complex solution "real", "imaginary", "modulus" or "phase"; by default real and imaginary part.
         resolution: number of points along the longest side.
     """
     import matplotlib
@@ -75,7 +82,7 @@ def plot_solution(
         _checked(path)  # an error should not come after the work
     if resolution is not None and resolution < 2:
         raise DomainError(f"The resolution is {resolution}; expected at least 2 points along the longest side.")
-    shown = components(solution.problem.layout, unknown)
+    shown = views(solution.problem.layout, unknown, part)
     with matplotlib.rc_context(STYLE):
         draw = _line_figure if solution.problem.domain.dim == 1 else _map_figure
         figure = draw(solution, shown, resolution)
@@ -153,6 +160,21 @@ def solution_panel(
     return image
 
 
+def phase_panel(
+    ax: Any, section: Section, values: Vector, *, label: str = "phase", limits: Limits | None = None, bar: bool = True
+) -> Any:
+    """Draw a map of angles at `section.points` between -π and π, whose colours agree at both ends; returns the
+    image."""
+    from matplotlib.colors import Normalize
+
+    del limits  # all angles have the same scale
+    # Between pixels on both sides of ±π there is no value to interpolate.
+    image = _map(ax, section, values, norm=Normalize(-np.pi, np.pi), cmap=PHASE_COLORS, interpolation="nearest")
+    if bar:
+        _color_bar(image, label, extend="neither")
+    return image
+
+
 def error_panel(
     ax: Any, section: Section, errors: Vector, *, label: str = "error", limits: Limits | None = None, bar: bool = True
 ) -> Any:
@@ -215,19 +237,12 @@ def title(solution: Function) -> str:
     return f"{name}: {features}, estimated relative error {estimate}{ending}"
 
 
-def symbol(name: str) -> str:
-    """The name of a component, such as ``v[0]``, as mathematics in TeX without the dollar signs."""
-    root, _, index = name.rstrip("]").partition("[")
-    letters = root if len(root) == 1 else rf"\mathit{{{root}}}".replace("_", r"\_")
-    return f"{letters}_{{{index}}}" if index else letters
-
-
 def _map(ax: Any, section: Section, values: Vector, **colors: Any) -> Any:
     names = axis_names(section.domain)
     aspect, extent = "equal" if section.equal_aspect else "auto", sum(section.bounds, ())
     # Values are interpolated between pixels; otherwise a coarse grid would show as steps in print.
-    smooth = {"interpolation": "bilinear", "interpolation_stage": "data"}
-    image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **smooth, **colors)
+    options = {"interpolation": "bilinear", "interpolation_stage": "data"} | colors
+    image = ax.imshow(section.image(values), extent=extent, origin="lower", aspect=aspect, **options)
     image.set_clip_path(_path(section), transform=ax.transData)
     for each in (section, *section.regions):
         outline(ax, each)
@@ -251,7 +266,7 @@ def _color_bar(image: Any, label: str, extend: str) -> None:
     place.set_title(label)
 
 
-def _map_figure(solution: Function, components: list[int], resolution: int | None) -> Any:
+def _map_figure(solution: Function, shown_parts: list[View], resolution: int | None) -> Any:
     problem = solution.problem
     shown = sections(problem.domain, resolution)
     found = [values_at(solution, section.points) for section in shown]
@@ -261,17 +276,19 @@ def _map_figure(solution: Function, components: list[int], resolution: int | Non
         head += f"\nin the plane {shown[0].title}"
     (left, right), (bottom, top) = shown[0].bounds
     width, flat = 2.3 if one else 1.9, float(np.clip((top - bottom) / (right - left), 0.3, 2.0))
-    shape = (len(components), 1 + known) if one else (len(components) * (1 + known), len(shown))
-    panel = (width, width * (flat if shown[0].equal_aspect else 0.85))
-    figure, axes = new_figure(*shape, panel=panel, gap=(0.9 if one else 0.4, 0.4), title=head)
+    count = len(shown_parts)
+    shape = (count, 1 + known) if one else (count * (1 + known), len(shown))
+    size = (width, width * (flat if shown[0].equal_aspect else 0.85))
+    figure, axes = new_figure(*shape, panel=size, gap=(0.9 if one else 0.4, 0.4), title=head)
     places = iter(axes.ravel() if one else axes)
-    for component in components:
-        name = symbol(problem.component_names[component])
-        values = [u[:, component] for u in found]
-        _map_row(next(places), shown, values, solution_panel, f"${name}$", value_limits)
+    for view in shown_parts:
+        values = [view.of(u) for u in found]
+        panel = phase_panel if view.is_angle else solution_panel
+        _map_row(next(places), shown, values, panel, f"${view.label}$", value_limits)
         if known:
-            errors = [abs(u - problem.exact_values(s.points)[:, component]) for u, s in zip(values, shown, strict=True)]
-            _map_row(next(places), shown, errors, error_panel, f"$|{name} - {name}^*|$", error_limits)
+            exact = [view.of(problem.exact_values(s.points)) for s in shown]
+            errors = [view.distance(u, v) for u, v in zip(values, exact, strict=True)]
+            _map_row(next(places), shown, errors, error_panel, f"${view.error_label}$", error_limits)
     for ax in axes.ravel():
         ax.label_outer()
         if one or ax not in axes[0]:
@@ -286,7 +303,7 @@ def _map_row(axes: Any, shown: list[Section], values: list[np.ndarray], panel: A
         panel(ax, section, here, label=label, limits=scale, bar=section is shown[-1])
 
 
-def _line_figure(solution: Function, components: list[int], resolution: int | None) -> Any:
+def _line_figure(solution: Function, shown_parts: list[View], resolution: int | None) -> Any:
     problem = solution.problem
     domain, known = problem.domain, problem.exact is not None
     # The ends are among the points, so that lines reach the boundary exactly, around gaps as well.
@@ -294,21 +311,21 @@ def _line_figure(solution: Function, components: list[int], resolution: int | No
     x = np.union1d(np.linspace(domain.lower[0], domain.upper[0], resolution or LINE_RESOLUTION), ends)
     outside = (domain.level(x[:, None]) <= 0) & ~np.isin(x, ends)
     found = np.where(outside[:, None], np.nan, values_at(solution, x[:, None]))
-    figure, axes = new_figure(len(components), 1 + known, panel=(2.9, 2.0), title=title(solution))
-    for row, component in zip(axes, components, strict=True):
-        name = symbol(problem.component_names[component])
-        line_panel(row[0], x, found[:, component], label=f"${name}$", color="C0")
-        row[0].set(xlabel="$x$", ylabel=f"${name}$")
+    figure, axes = new_figure(len(shown_parts), 1 + known, panel=(2.9, 2.0), title=title(solution))
+    for row, view in zip(axes, shown_parts, strict=True):
+        values = view.of(found)
+        line_panel(row[0], x, values, label=f"${view.label}$", color="C0")
+        row[0].set(xlabel="$x$", ylabel=f"${view.label}$")
         if not known:
             continue
-        exact = np.where(outside, np.nan, problem.exact_values(x[:, None])[:, component])
+        exact = np.where(outside, np.nan, view.of(problem.exact_values(x[:, None])))
         line_panel(row[0], x, exact, label="exact", color="black", linestyle=(0, (4, 3)), linewidth=0.9)
         # The legend stands above the axes, where it hides nothing.
         row[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.0)
-        errors = abs(found[:, component] - exact)
+        errors = view.distance(values, exact)
         low, high = error_limits(errors)
         line_panel(row[1], x, np.maximum(errors, 0.1 * low), color="C3", linewidth=1.0)
-        row[1].set(xlabel="$x$", ylabel=f"$|{name} - {name}^*|$", yscale="log", ylim=(low, 2 * high))
+        row[1].set(xlabel="$x$", ylabel=f"${view.error_label}$", yscale="log", ylim=(low, 2 * high))
     return figure
 
 
@@ -316,18 +333,6 @@ def values_at(solution: Function, points: Points) -> Float[np.ndarray, "n C"]:
     """The real components at points; of complex unknowns the real parts, then the imaginary parts."""
     values = solution(points).reshape(len(points), -1)
     return np.concatenate([np.real(values), np.imag(values)], axis=1) if np.iscomplexobj(values) else values
-
-
-def components(layout: Layout, unknown: str | None) -> list[int]:
-    """The indices of the components of an unknown, of one component, or of all."""
-    choices = {name: [index] for index, name in enumerate(layout.component_names)}
-    starts = range(0, layout.components, layout.numbers)  # real parts, and imaginary parts if there are any
-    choices |= {n: [s + a + i for s in starts for i in range(size)] for n, (a, size) in layout.offsets.items()}
-    if unknown is None:
-        return list(range(layout.components))
-    if unknown not in choices:
-        raise unknown_name("unknown of the problem", unknown, choices)
-    return choices[unknown]
 
 
 def _checked(path: str | PathLike) -> Path:

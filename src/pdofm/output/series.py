@@ -13,7 +13,8 @@ from pdofm.domain import SpaceTime
 from pdofm.errors import DomainError, unknown_name
 from pdofm.features.slabs import Slabs
 from pdofm.output.export import mesh
-from pdofm.output.plot import line_panel, new_figure, solution_panel, symbol, value_limits
+from pdofm.output.parts import symbol
+from pdofm.output.plot import line_panel, new_figure, solution_panel, value_limits
 from pdofm.output.section import Section
 from pdofm.solving.solution import Solution
 

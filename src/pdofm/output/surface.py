@@ -13,7 +13,8 @@ from pdofm._types import Points, Vector
 from pdofm.domain import Box, Domain, SpaceTime
 from pdofm.errors import DomainError, PdofmError
 from pdofm.output.export import mesh
-from pdofm.output.plot import STYLE, VALUE_COLORS, components, save, symbol, title, value_limits, values_at
+from pdofm.output.parts import components, symbol
+from pdofm.output.plot import STYLE, VALUE_COLORS, save, title, value_limits, values_at
 from pdofm.output.section import axis_names
 from pdofm.output.solid import surface
 from pdofm.solving.arithmetic import Arithmetic as Function

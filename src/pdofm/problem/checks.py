@@ -1,6 +1,6 @@
 """Checks of a statement that need no evaluation of the user's functions: names, conditions, and where they hold."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,15 @@ from pdofm.calculus.parameters import Parameters
 from pdofm.calculus.terms import Average, Term
 from pdofm.domain import Domain, Part, Regions
 from pdofm.errors import ProblemError
-from pdofm.problem.conditions import JUST_INSIDE, BaseCondition
-from pdofm.problem.unknown import Data, Number
+from pdofm.numerics.numbers import as_numbers
+from pdofm.problem.conditions import JUST_INSIDE, BaseCondition, Periodic
+from pdofm.problem.unknown import Data, Field, Number
 
 RESERVED = {
     *("problem", "features", "coefficients", "error_estimate", "verdict", "converged", "reason", "stats", "attempts"),
     *("space", "search", "gradient", "dt", "side", "errors", "plot", "plot_search", "to_vtk", "residual"),
     *("slabs", "animate", "plot_surface", "show", "spectral_radius", "free", "plot_undetermined"),
-    *("integral", "flux", "numbers", "intervals", "covariance", "influence", "band", "noise"),
+    *("integral", "flux", "numbers", "fields", "intervals", "covariance", "influence", "band", "noise"),
 }
 
 CLOSED = 1e-9
@@ -36,26 +37,28 @@ def check_unknowns(unknowns: Mapping[str, Any], regions: Regions | None) -> None
                 f"{name!r} cannot name an unknown; expected a Python name that does not start with an underscore and "
                 f"is not one of {sorted(RESERVED)}. Choose another name."
             )
-        if isinstance(size, Number):
+        if isinstance(size, Number | Field):
             continue
         if not isinstance(size, int) or size < 1:
             raise ProblemError(
-                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1, or Number(start) for "
-                "an unknown number. Write for instance unknowns={'v': 2, 'p': 1}."
+                f"The unknown {name!r} has the size {size!r}; expected an integer of at least 1, Number(start) for an "
+                "unknown number, or Field(start) for an unknown coefficient. Write for instance unknowns={'v': 2, "
+                "'p': 1}."
             )
     if not unknowns:
         raise ProblemError(
             "unknowns is empty; expected names with sizes, as in {'v': 2, 'p': 1}. Leave it out for one scalar."
         )
-    numbers = [name for name, size in unknowns.items() if isinstance(size, Number)]
-    if len(numbers) == len(unknowns):
+    found = [name for name, size in unknowns.items() if isinstance(size, Number | Field)]
+    if len(found) == len(unknowns):
         raise ProblemError(
-            f"The unknowns {numbers} are all numbers; expected a function, too, as in {{'u': 1, 'k': Number(1.0)}}."
+            f"The unknowns {found} are all numbers or fields; expected a function, too, as in {{'u': 1, 'k': "
+            "Number(1.0)}."
         )
-    if numbers and regions is not None:
+    if found and regions is not None:
         raise ProblemError(
-            f"Unknown numbers are not possible with several regions yet; the domain has {list(regions.names)}. Use one "
-            "domain."
+            f"Unknown numbers and fields are not possible with several regions yet; the domain has "
+            f"{list(regions.names)}. Use one domain."
         )
 
 
@@ -64,8 +67,13 @@ def check_parameters(stated: Sequence[BaseCondition], parameters: Parameters) ->
     data = [condition for condition in stated if isinstance(condition, Data)]
     if data and not parameters.names:
         raise ProblemError(
-            f"Condition {data[0].name!r} has data, but nothing is unknown except the solution. Name unknown numbers, "
-            "unknowns={'u': 1, 'k': Number(1.0)}; or state exact values by Dirichlet(values, on=points)."
+            f"Condition {data[0].name!r} has data, but nothing is unknown except the solution. Name unknown numbers "
+            "or fields, unknowns={'u': 1, 'k': Number(1.0)}; or state exact values by Dirichlet(values, on=points)."
+        )
+    if parameters.fields and not data:
+        raise ProblemError(
+            f"The field {parameters.fields[0][0]!r} is unknown, but there are no data from which it could be found. "
+            "Add conditions=[…, Data(points, values, noise=…)]."
         )
     count, numbers = sum(each.measured.size for each in data), len(parameters.numbers)
     if data and count < numbers:
@@ -95,6 +103,17 @@ def check_dtype(dtype: Any, regions: Regions | None) -> None:
         )
 
 
+def listed(conditions: Any) -> tuple[Any, ...]:
+    """The conditions of a problem, one or a list of them, as a tuple."""
+    if isinstance(conditions, Iterable) and not isinstance(conditions, str):
+        return tuple(conditions)
+    if isinstance(conditions, BaseCondition):
+        return (conditions,)
+    raise ProblemError(
+        f"conditions must be a list of objects such as Dirichlet(0.0) or Neumann(0.0); got {conditions!r:.80}."
+    )
+
+
 def check_condition(condition: Any, unknowns: Collection[str]) -> None:
     """Raise unless the object is a condition on unknowns of the problem, with a usable weight and place."""
     if not isinstance(condition, BaseCondition):
@@ -105,9 +124,12 @@ def check_condition(condition: Any, unknowns: Collection[str]) -> None:
     if unknown is not None and unknown not in unknowns:
         known = f"expected one of {list(unknowns)}" if unknowns else "this problem has one scalar. Leave unknown= out"
         raise ProblemError(f"Condition {condition.name!r} names the unknown {unknown!r}; {known}.")
-    if not (np.isfinite(condition.weight) and condition.weight > 0):
+    weight = condition.weight
+    if not (isinstance(weight, int | float | np.number) and np.isfinite(weight) and weight > 0):
+        raise ProblemError(f"Condition {condition.name!r} has the weight {weight}; expected a positive number.")
+    if isinstance(condition, Periodic) and not isinstance(condition.axis, int | np.integer):
         raise ProblemError(
-            f"Condition {condition.name!r} has the weight {condition.weight}; expected a positive number."
+            f"Condition {condition.name!r}: axis must be the number of a coordinate, from 0; got {condition.axis!r}."
         )
     if condition.on is not None and not isinstance(condition.on, Part | list | np.ndarray | Array):
         raise ProblemError(
@@ -138,7 +160,7 @@ def check_place(term: Term, domain: Domain) -> None:
 
 def given_points(term: Term, domain: Domain) -> np.ndarray:
     """The points (n, d) of a condition that is stated at points instead of on a part."""
-    points = np.asarray(term.on, dtype=np.float64)
+    points = as_numbers(term.on, f"The points of condition {term.name!r}", ProblemError)
     if points.ndim != 2 or points.shape[1] != domain.dim or len(points) == 0:
         raise ProblemError(
             f"Condition {term.name!r}: on= must be a part of the domain or points of shape (n, {domain.dim}); got an "

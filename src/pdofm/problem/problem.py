@@ -107,7 +107,7 @@ class Problem(Shown):
     @property
     def stated(self) -> tuple[BaseCondition, ...]:
         """The conditions as they were given, always a tuple."""
-        return (self.conditions,) if isinstance(self.conditions, BaseCondition) else tuple(self.conditions)
+        return checks.listed(self.conditions)
 
     def replace(self, **changes: Any) -> "Problem":
         """A copy with other fields, for instance another `domain`, `source` or other `conditions`.

@@ -39,11 +39,11 @@ class Trial:
                 "a function of the point" if names is None else f"a dictionary with a function for each of {names}"
             )
             raise ProblemError(f"exact must be {expected}; got {given or type(exact).__name__}.")
-        point = jax.ShapeDtypeStruct((self.domain.dim,), jnp.float64)
-        value = jax.eval_shape(lambda z: joined(fields(*self.layout.arguments(z))), point)
-        found = value.shape[0]
-        if not self.layout.is_complex:
-            check_real(value)
+        for function in exact.values() if isinstance(exact, Mapping) else (exact,):
+            self._check_indices("exact solution", function)
+        found = self._size(
+            lambda z, normal: joined(fields(*self.layout.arguments(z))), "exact solution", "", self.layout.is_complex
+        )
         if found != self.layout.numbers:
             raise ProblemError(
                 f"exact has {found} values at a point; expected {self.layout.numbers}, one per component of the "
@@ -79,6 +79,8 @@ class Trial:
             return right_side(self.layout, self.layout.arguments(z), normal)
 
         found = self._size(right, data, "")
+        if right_side.numbers is not None and not np.isfinite(right_side.numbers).all():
+            raise ProblemError(f"The {data} is {list(right_side.numbers)}; expected finite numbers.")
         self._check_indices(data, term.rhs)
         if found != rows and right_side.numbers is not None and found != 1:
             raise ProblemError(
@@ -93,13 +95,14 @@ class Trial:
                 "that number."
             )
 
-    def _size(self, function: Callable[..., Array], what: str, first: str) -> int:
+    def _size(self, function: Callable[..., Array], what: str, first: str, is_complex: bool = False) -> int:
         """Number of values that a function returns at a point; an error inside it is explained."""
         dim, has_time = self.domain.dim, self.layout.has_time
         point, space = (jax.ShapeDtypeStruct((n,), jnp.float64) for n in (dim, dim - has_time))
         try:
             value = jax.eval_shape(function, point, space)
-            check_real(value)
+            if not is_complex:
+                check_real(value)
             return value.shape[0]
         except PdofmError:
             raise

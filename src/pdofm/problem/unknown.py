@@ -1,4 +1,4 @@
-"""Unknown numbers, and the data from which they are found."""
+"""Unknown numbers and fields, and the data from which they are found."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pdofm.calculus.parameters import Parameters
+from pdofm.calculus.parameters import FieldValues, Parameters
 from pdofm.calculus.terms import Term, Where
 from pdofm.errors import ProblemError
 from pdofm.problem.conditions import BaseCondition, Context, Residual, Value
@@ -72,6 +72,35 @@ class Number:
     def slope(self, value: float) -> float:
         """The derivative of the value with respect to the coordinate."""
         return value if self.positive else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """An unknown coefficient, as in ``unknowns={"u": 1, "k": pf.Field(1.0, positive=True)}``: in the operator, and in
+    residuals, ``u.k(x)`` is its value, which can be differentiated, and ``u.u(x)`` the function that is solved for.
+
+    It is found from `Data`, as smooth as they allow: its second derivatives are kept small, with a weight that the data
+    choose.
+
+    Args:
+        start: where the search begins, a positive number or any function of the point if the field is positive, else
+            any. What is kept smooth is the field divided by a positive start, or less any other start.
+        positive: it is positive; the search then is one for its logarithm.
+        features: how many polynomials it consists of at most, or features; by default enough for the data.
+    """
+
+    start: Any = 1.0
+    _: KW_ONLY
+    positive: bool = False
+    features: Any = None
+
+    def __post_init__(self):
+        if callable(self.start):
+            return
+        if not isinstance(self.start, int | float | np.number) or not np.isfinite(self.start):
+            raise ProblemError(f"Field starts at a number or a function of the point; got start={self.start!r}.")
+        if self.positive and self.start <= 0:
+            raise ProblemError(f"A positive Field must start above 0; got {self.start:g}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,10 +200,14 @@ def functions_of(unknowns: Mapping[str, Any] | None) -> dict[str, int] | None:
     """The unknown functions that the equation is solved for, with their sizes; None for one scalar without a name."""
     if unknowns is None:
         return None
-    return {name: size for name, size in unknowns.items() if not isinstance(size, Number)}
+    return {name: size for name, size in unknowns.items() if not isinstance(size, Number | Field)}
 
 
 def parameters_of(unknowns: Mapping[str, Any] | None) -> Parameters:
     """The parameters among the unknowns, at their starts."""
-    found = {name: each for name, each in (unknowns or {}).items() if isinstance(each, Number)}
-    return Parameters(tuple((name, float(number.start)) for name, number in found.items()))
+    numbers = {name: each for name, each in (unknowns or {}).items() if isinstance(each, Number)}
+    fields = {name: each for name, each in (unknowns or {}).items() if isinstance(each, Field)}
+    return Parameters(
+        tuple((name, float(number.start)) for name, number in numbers.items()),
+        tuple((name, FieldValues(each.start, each.positive)) for name, each in fields.items()),
+    )

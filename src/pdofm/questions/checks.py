@@ -10,6 +10,9 @@ from pdofm.errors import NonlinearError, ProblemError, SolveError
 from pdofm.solving.boxes import nonlinear_names
 from pdofm.solving.verdict import ROUNDING
 
+MOST_EIGENVALUES = 1000
+"""The most eigenvalues that are looked for at once."""
+
 
 def checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[..., Any]:
     """The mass of an eigenvalue problem; raise if a problem or an argument of `eigs` makes no sense."""
@@ -21,6 +24,8 @@ def checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[..
         )
     if not isinstance(k, int | np.integer) or k < 1:
         raise SolveError(f"k is the number of eigenvalues and must be an integer of at least 1; got {k!r}.")
+    if k > MOST_EIGENVALUES:
+        raise SolveError(f"k is the number of eigenvalues and must be at most {MOST_EIGENVALUES}; got {k!r}.")
     if not isinstance(tol, int | float) or not ROUNDING <= tol < 1:
         raise SolveError(f"tol is a relative error and must lie between {ROUNDING:g} and 1; got {tol!r}.")
     if not np.isscalar(near) or not np.isfinite(near):

@@ -2,6 +2,7 @@
 
 Polynomials come first, but for the Laplacian in domains with corners whose angle does not divide π. There
 eigenfunctions are series of Bessel functions J_α(kr) sin(αθ), so polynomials are joined with r^α times powers of r².
+Around round holes they are series of Y_m(kr) cos(mθ), so polynomials are joined with multipoles times powers of r².
 For other operators functions r^α times polynomials follow at re-entrant corners. Polynomials in boxes are last; those
 boxes are taken that resolve the solution of a source problem, (operator - σ mass) u = f, with a source as wavy as the
 eigenfunctions.
@@ -15,11 +16,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
+from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.adaptive.schedule import sizes
 from pdofm.adaptive.singular import COINCIDENT, changes_of_kind
-from pdofm.domain import corners
-from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier
+from pdofm.adaptive.spaces import fits_boxes
+from pdofm.domain import corners, round_holes
+from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier, HoleFunctions
 from pdofm.problem.conditions import Periodic
 from pdofm.problem.problem import Problem
 
@@ -30,6 +32,10 @@ by, in one space after the other."""
 RADIAL_SPACES = ((200, 6.0, 6), (350, 10.0, 8), (550, 14.0, 10), (800, 18.0, 12), (1100, 22.0, 14))
 """Polynomials, the highest exponent of radial corner functions, and the highest power of r that these are multiplied
 by, in one space after the other."""
+
+HOLE_SPACES = ((100, 6, 3), (160, 9, 5), (250, 12, 7), (400, 16, 9), (600, 20, 11))
+"""Polynomials, the degree of the functions of holes, and the highest power of r² that these are multiplied by, in one
+space after the other."""
 
 BOX_TOLERANCES = (1e-5, 1e-8, 1e-10, 1e-11, 1e-12)
 """Tolerances for the source problem that chooses boxes, one after the other."""
@@ -82,6 +88,8 @@ def families(wanted: Wanted) -> list[Family]:
         found.append(lambda: _fourier(problem, largest))
     if wanted.is_isotropic and next(_with_radial_functions(problem, largest), None) is not None:
         found.append(lambda: _with_radial_functions(problem, largest))
+    if problem.domain.dim in (2, 3) and round_holes(problem.domain):
+        found.append(lambda: _with_holes(problem, largest))
     found.append(lambda: _polynomials(problem, largest, wanted.fewest))
     if any(corner.angle > math.pi + 1e-9 for corner in _corners(problem)):
         found.append(lambda: _with_corners(problem, largest))
@@ -122,6 +130,14 @@ def _with_radial_functions(problem: Problem, largest: int) -> Iterator[Space]:
         singular = CornerFunctions(problem.domain, **options)
         if count + singular.size <= largest:
             yield Space("polynomials and radial functions", Concatenate(Chebyshev(problem.domain, count), singular))
+
+
+def _with_holes(problem: Problem, largest: int) -> Iterator[Space]:
+    """Polynomials and functions that are singular in round holes."""
+    for count, degree, powers in HOLE_SPACES:
+        around = HoleFunctions(problem.domain, degree, powers)
+        if count + around.size <= largest:
+            yield Space("polynomials and hole functions", Concatenate(Chebyshev(problem.domain, count), around))
 
 
 def _with_corners(problem: Problem, largest: int) -> Iterator[Space]:

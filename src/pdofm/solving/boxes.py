@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from pdofm._types import Coefficients, Points, Vector
+from pdofm._types import Coefficients, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.discrete.evaluate import evaluate
@@ -124,25 +124,20 @@ def fit_boxes(
     local = LocalProblem(problem, cover)
     places = local.places()
 
-    def eliminate(terms: Sequence[LocalTerm], at: Iterate | None) -> BlockQR:
-        if executor is None:
-            return local.system(terms, probe=probe)
-        return eliminated(executor, local, terms, at, probe)
-
     if is_linear(problem):
         terms = [local.linearised(*each, None) for each in places]
-        system = eliminate(terms, None)
+        system = eliminated(executor, local, terms, None, probe)
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
-    inside = np.concatenate([placed.points for term, placed in places if term.on is None])
+    inside = [placed for term, placed in places if term.on is None]
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
-        system = eliminate(terms, iterate)
+        system = eliminated(executor, local, terms, iterate, probe)
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)
-        change = _change(inside, iterate, (cover.features, new))
+        change = _change(inside, local.weights(terms), iterate, (cover.features, new))
         steps.append({"residual": _merit(local, places, new), "change": change})
         # Newton's iteration converges quadratically: the next step would be about as large as the square of this one.
         left = min(change, (QUADRATIC * change) ** 2)
@@ -151,11 +146,13 @@ def fit_boxes(
         old, iterate = new, (cover.features, new)
 
 
-def _change(points: Points, old: Iterate | None, new: Iterate) -> float:
-    """How far two functions are from each other at points, relative to the second."""
+def _change(inside: Sequence[Placed], weights: Float[np.ndarray, "P C"], old: Iterate | None, new: Iterate) -> float:
+    """How far two functions are from each other at points, relative to the second. The unknowns are weighted, as a
+    pressure that is not bounded would hide all else."""
+    points, patch = (np.concatenate([getattr(each, name) for each in inside]) for name in ("points", "patch"))
     which = [(0,) * points.shape[1]]
-    after = new[0].expand(points, which, new[1])[0]
-    before = np.zeros_like(after) if old is None else old[0].expand(points, which, old[1])[0]
+    after = new[0].expand(points, which, new[1])[0] * weights[patch]
+    before = np.zeros_like(after) if old is None else old[0].expand(points, which, old[1])[0] * weights[patch]
     return float(np.linalg.norm(after - before) / max(np.linalg.norm(after), 1e-300))
 
 
@@ -270,11 +267,11 @@ def _decay(
     patches = local.patches
     dim = patches.degrees.shape[1]
     slopes, tails = np.zeros((len(patches), dim)), np.zeros((len(patches), dim))
-    if not patches.are_polynomials:
-        return slopes, tails
     for patch in range(len(patches)):
-        shape = tuple(k + 1 for k in patches.shape(patch))
-        sizes = np.abs(coefficients[patches.of(patch)] * weights[patch]).max(axis=1).reshape(shape)
+        shape, own = tuple(k + 1 for k in patches.shape(patch)), coefficients[patches.polynomials(patch)]
+        if len(own) == 0:
+            continue
+        sizes = np.abs(own * weights[patch]).max(axis=1).reshape(shape)
         for axis in range(dim):
             along = sizes.max(axis=tuple(i for i in range(dim) if i != axis))
             falling = np.maximum.accumulate(along[::-1])[::-1]

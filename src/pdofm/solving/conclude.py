@@ -6,12 +6,12 @@ from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.look import Look
 from pdofm.solving.clock import Clock
+from pdofm.solving.details import missed
 from pdofm.solving.estimate import estimate
 from pdofm.solving.methods import Outcome
 from pdofm.solving.solution import Solution
 from pdofm.solving.stability import Stability, measure, place_of
 from pdofm.solving.stats import Residual, Stats
-from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, judge
 
 
@@ -42,7 +42,7 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
         iteration=outcome.verdict,
         estimate=found.error,
         violations=_violations(found.look),
-        hidden=missed_flux(problem, features, outcome.coefficients),
+        hidden=missed(problem, features, outcome.coefficients),
     )
     free = None if stable is None or evidence.is_determined else stable.function
     return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats, free=free)

@@ -26,7 +26,7 @@ from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import evaluate_all
 from pdofm.discrete.look import Look
 from pdofm.features import Features
-from pdofm.numerics.distance import distance, relative_sizes
+from pdofm.numerics.distance import VANISHING, distance, relative_sizes
 from pdofm.numerics.lstsq import EPSILON, Factorization
 from pdofm.solving.methods import Outcome
 from pdofm.solving.verdict import is_unique
@@ -35,6 +35,9 @@ NEAR, CALIBRATING, SLOW = 0.95, (0.8, 0.9), (0.5, 0.7)
 """Fractions of the features for the distance, for the calibration of the residual, and for the rate."""
 
 SLOWEST_RATE = 0.25
+
+CONFIRMED = 0.1
+"""A component that differs less from that of a coarser solution has a correct digit."""
 
 MISSED = 0.05
 """With a larger residual than this fraction of the data nothing is resolved: the residual itself is the estimate."""
@@ -106,7 +109,10 @@ def _error(
     coarse: Mapping[float, Float[np.ndarray, "n C"]],
 ) -> float:
     """The estimated error, from the values of coarse solutions."""
-    distances = {fraction: distance(values, fine_values) for fraction, values in coarse.items()}
+    # A small component that coarser spaces confirm is no rounding error of the others: it has errors of its own.
+    is_known = relative_sizes(coarse[NEAR] - fine_values, fine_values, vanishing=0.0) < CONFIRMED
+    vanishing = np.where(is_known, 0.0, VANISHING)
+    distances = {fraction: distance(values, fine_values, vanishing) for fraction, values in coarse.items()}
     fine, (*residuals, data) = look.scaled.norm, np.sqrt(look.steps).tolist()
     calibrated = [
         distances[fraction] * fine / residual if residual > 0 else 0.0

@@ -21,6 +21,7 @@ from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.local import LocalProblem
+from pdofm.discrete.parts import eliminated
 from pdofm.discrete.system import System
 from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
 from pdofm.features import Features, InBoxes
@@ -32,7 +33,7 @@ from pdofm.solving.boxes import nonlinear_names
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import gathered
 from pdofm.solving.estimate import undetermined
-from pdofm.solving.given import check_given_in_boxes, refuse_cluster
+from pdofm.solving.given import check_given_in_boxes, executor_for
 from pdofm.solving.methods import Linear
 from pdofm.solving.sides import RightHandSides, Sides, own_blocks
 from pdofm.solving.solution import Solutions
@@ -226,9 +227,8 @@ def factor(
     if method is not None and not isinstance(method, Linear):
         raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
     if isinstance(features, InBoxes):
-        refuse_cluster(cluster)
         check_given_in_boxes("factor", points, boundary_points, sampling, method)
-        solver = _factor_in_boxes(problem, features, key)
+        solver = _factor_in_boxes(problem, features, key, cluster)
         _warn_of_freedom(problem, solver.verdict)
         return solver
     if cluster is not None:
@@ -254,8 +254,8 @@ def factor(
     return Solver(discretisation, system, factorization, stats, verdict)
 
 
-def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key) -> Solver:
-    """The same by block QR, box by box."""
+def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key, cluster: Any) -> Solver:
+    """The same by block QR, box by box; on a cluster the boxes are eliminated, and kept, by its workers."""
     clock = Clock()
     with clock("points"):
         check_problem("factor", problem)
@@ -263,6 +263,7 @@ def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key) -> Solver:
         nonlinear = nonlinear_names(problem)
         if nonlinear:
             raise _nonlinear(problem, nonlinear)
+        executor = executor_for(problem, cluster)
         local = LocalProblem(problem, cover_of(problem.domain, features))
         places = local.places()
     with clock("assemble"):
@@ -271,7 +272,7 @@ def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key) -> Solver:
         system = discretisation.fitted()
     with clock("factor"):
         probe = random_polynomial(problem, local.cover)
-        qr = local.system(terms, keep=True, probe=probe)
+        qr = eliminated(executor, local, terms, None, probe, keep=True)
         factorization = BoxFactorization(local, terms, system, qr)
     free = undetermined_in_boxes(local, qr, probe, terms[0].placed)
     stats = stats_of(discretisation, system, factorization, clock, free)

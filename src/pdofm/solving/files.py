@@ -13,13 +13,14 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
+from pdofm.calculus.parameters import FieldValues
 from pdofm.domain import Domain
 from pdofm.domain.files import describe, restored
 from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features
 from pdofm.features import io as features_io
 from pdofm.problem.problem import Problem
-from pdofm.solving.inferred import Inferred
+from pdofm.solving.inferred import Correction, FoundField, Inferred
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Attempt, Residual, Stats
 from pdofm.solving.verdict import Evidence, Status, Verdict
@@ -36,6 +37,29 @@ Reader = Callable[[dict[str, str], dict[str, np.ndarray], str], Any]
 """From the header and the arrays of a file, and what messages call it, to what it describes."""
 
 _readers: dict[str, Reader] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A subclass of `Solution` that knows more than every solution does.
+
+    Attributes:
+        of: the subclass.
+        written: what it knows besides, as numbers, texts, and lists and dictionaries of them.
+        read: the solution with what `written` gave.
+    """
+
+    of: type[Solution]
+    written: Callable[[Any], dict[str, Any]]
+    read: Callable[[Solution, dict[str, Any]], Solution]
+
+
+_kinds: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> None:
+    """Let `save` and `load` keep what solutions of a subclass know."""
+    _kinds[kind.of.__name__] = kind
 
 
 @runtime_checkable
@@ -100,10 +124,11 @@ def content(solution: Solution) -> bytes:
     """A solution as the content of a file."""
     coefficients = np.asarray(solution.coefficients)
     arrays: dict[str, np.ndarray] = {"coefficients": np.ascontiguousarray(coefficients)}
-    numbers = {}
+    numbers, fields = {}, {}
     if isinstance(solution, Inferred):
         numbers = {name: [value, *solution.intervals[name]] for name, value in solution.numbers.items()}
         arrays |= {name: np.ascontiguousarray(getattr(solution, name)) for name in INFERRED}
+        fields = {name: _field_content(name, each, arrays) for name, each in solution.fields.items()}
     tree = features_io.encode(solution.features, "features.", arrays)
     layout = solution.problem.layout
     about = {
@@ -111,7 +136,8 @@ def content(solution: Solution) -> bytes:
         "unknowns": None if layout.unknowns is None else [list(each) for each in layout.unknowns],
         "is_complex": layout.is_complex,
         "numbers": numbers,
-        "noise": getattr(solution, "noise", None) if numbers else None,
+        "fields": fields,
+        "noise": getattr(solution, "noise", None),
         "domain": describe(solution.problem.domain),
         "column_major": bool(coefficients.flags.f_contiguous and not coefficients.flags.c_contiguous),
         "error_estimate": solution.error_estimate,
@@ -120,6 +146,9 @@ def content(solution: Solution) -> bytes:
         "space": solution.space,
         "attempts": [dataclasses.asdict(attempt) for attempt in solution.attempts],
     }
+    name = type(solution).__name__
+    if name in _kinds:
+        about |= {"kind": name, "more": _kinds[name].written(solution)}
     header = {"features": json.dumps(tree), "solution": json.dumps(about)}
     return features_io.serialised(FORMAT, header, arrays)
 
@@ -137,7 +166,7 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
     try:
         about = json.loads(header["solution"])
         coefficients = arrays.pop("coefficients")
-        inferred = _inferred(about, arrays)
+        inferred, fields = _inferred(about, arrays), _fields(about, arrays)
         features = features_io.decode(json.loads(header["features"]), arrays)
         domain = restored(about["domain"])
         unknowns = None if about["unknowns"] is None else {str(name): int(size) for name, size in about["unknowns"]}
@@ -148,9 +177,12 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             raise ValueError(f"coefficients of shape {coefficients.shape} do not fit the features")
         if coefficients.dtype != np.float64:
             raise ValueError(f"coefficients of type {coefficients.dtype}")
-        features_io.check_shapes(features)
+        features_io.check(features)
+        if inferred:
+            found = {name: FoundField(problem, *each) for name, each in fields.items()}
+            inferred["fields"] = found
         ordered = np.asfortranarray(coefficients) if about["column_major"] else coefficients
-        return (Inferred if inferred else Solution)(
+        found = (Inferred if inferred else Solution)(
             problem,
             features,
             ordered,
@@ -161,6 +193,8 @@ def _solution(header: dict[str, str], arrays: dict[str, np.ndarray], what: str) 
             tuple(Attempt(**attempt) for attempt in about["attempts"]),
             **inferred,
         )
+        kind = _kinds.get(about.get("kind"))
+        return found if kind is None else kind.read(found, about["more"])
     except features_io.MALFORMED as error:
         raise FeaturesError(f"{what} does not describe a solution of this package: {error!r}.") from error
 
@@ -173,12 +207,36 @@ def without_equation(domain: Domain, unknowns: dict[str, int] | None, name: str,
 def _inferred(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What a solution with unknown numbers has besides; nothing for others, and in files of the first versions."""
     numbers = about.get("numbers")
-    if not numbers:
+    if not numbers and not about.get("fields"):
         return {}
     values = {str(name): float(value) for name, (value, _, _) in numbers.items()}
     intervals = {str(name): (float(low), float(high)) for name, (_, low, high) in numbers.items()}
     noise = None if about["noise"] is None else float(about["noise"])
     return {"numbers": values, "intervals": intervals, "noise": noise} | {name: arrays.pop(name) for name in INFERRED}
+
+
+def _field_content(name: str, found: FoundField, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """A field as the header describes it; its arrays are added to the others."""
+    if callable(found.values.start):
+        raise FeaturesError(
+            f"The field {name!r} starts at a function, which is code and cannot be saved. Save its values at points, "
+            "or start at a number."
+        )
+    arrays[f"field.{name}.coefficients"] = np.ascontiguousarray(found.coefficients)
+    arrays[f"field.{name}.covariance"] = np.ascontiguousarray(found.covariance)
+    tree = features_io.encode(found.features, f"field.{name}.features.", arrays)
+    return {"start": found.values.start, "positive": found.values.positive, "weight": found.weight, "features": tree}
+
+
+def _fields(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, tuple[Any, ...]]:
+    """What a `FoundField` consists of besides its problem, by name."""
+    found = {}
+    for name, each in about.get("fields", {}).items():
+        coefficients, covariance = (arrays.pop(f"field.{name}.{what}") for what in ("coefficients", "covariance"))
+        features = features_io.decode(each["features"], arrays)
+        values = FieldValues(float(each["start"]), bool(each["positive"]), Correction(features, coefficients))
+        found[str(name)] = values, features, coefficients, covariance, float(each["weight"])
+    return found
 
 
 class _Kept(Problem):

@@ -6,11 +6,13 @@ from typing import Any
 from pdofm._types import Key
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.memory import Memory
+from pdofm.discrete.right import check_size
 from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
 from pdofm.features import InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.problem.problem import Problem
+from pdofm.solving.balance import balanced
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.given import check_given_in_boxes, fit_given
@@ -63,8 +65,10 @@ def fit_at(
     """The solution at the points of a discretisation, which has some that are held out, and how it was found."""
     with clock("assemble"):
         system = (method or Linear()).system(discretisation)
+        check_size(system.right, discretisation.problem.name)
     with clock("solve"):
         outcome = run(method, discretisation, system)
+        discretisation, outcome = balanced(method, discretisation, outcome)
     return concluded(discretisation, outcome, clock, tol), outcome
 
 

@@ -11,7 +11,7 @@ from pdofm.discrete.boxed import cover_of, random_polynomial, sensitivity, undet
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
 from pdofm.features import InBoxes
-from pdofm.numerics.executor import executor_of
+from pdofm.numerics.executor import Executor, executor_of
 from pdofm.numerics.nodes import tensor_chebyshev
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
@@ -52,13 +52,14 @@ def check_given_in_boxes(
         )
 
 
-def refuse_cluster(cluster: Any) -> None:
-    """Refuse to keep a factorization in boxes elsewhere."""
-    if cluster is not None:
+def executor_for(problem: Problem, cluster: Any) -> Executor | None:
+    """The executor that eliminates boxes on a cluster, if there is one; means join all boxes and are refused there."""
+    if cluster is not None and any(isinstance(term.on, Average) for term in problem.terms):
         raise SolveError(
-            "factor() keeps polynomials in boxes in one process. Leave cluster= out, give other features, or use "
-            "solve(…, cluster=) for each problem."
+            f"{problem.name!r} has a condition on a mean, which joins all boxes: these are eliminated in one process. "
+            "Leave cluster= out, or give other features."
         )
+    return None if cluster is None else executor_of(cluster)
 
 
 def fit_given(
@@ -74,12 +75,7 @@ def fit_given(
             f"Linear() needs a linear problem, but {' and '.join(map(repr, nonlinear))} of {problem.name!r} is not "
             "linear in the unknown. Use method=Newton()."
         )
-    if cluster is not None and any(isinstance(term.on, Average) for term in problem.terms):
-        raise SolveError(
-            f"{problem.name!r} has a condition on a mean, which joins all boxes: these are eliminated in one process. "
-            "Leave cluster= out, or give other features."
-        )
-    executor = None if cluster is None else executor_of(cluster)
+    executor = executor_for(problem, cluster)
     clock, seed = Clock(), int(generator(key).integers(2**31))
     steps = {"rtol": newton.tol, "most_steps": newton.max_steps}
     with clock("points"):

@@ -11,6 +11,8 @@ from pdofm.discrete.assemble import left_values
 from pdofm.discrete.averages import rule_in_leaves, rule_on_part
 from pdofm.discrete.boxed import cover_of
 from pdofm.discrete.collocate import Block
+from pdofm.discrete.evaluate import evaluate
+from pdofm.discrete.leftsides import symbol_at
 from pdofm.domain import Part, Regions
 from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
@@ -30,6 +32,12 @@ MORE = (2, 8, 16)
 
 ROUNDING = 1e-15
 """Two rules that differ by less than this, relative to the integral of the absolute value, differ by rounding."""
+
+FINEST = 0.8
+"""Features whose rank is at least this, relative to the last, are the finest ones."""
+
+SIZED = 500
+"""Points at which the sizes of functions are compared."""
 
 TRIMMED = 1e-3
 """Relative accuracy to which the area of a trimmed surface is known."""
@@ -67,8 +75,9 @@ def integrate(
     """The integral of a solution, or of a function of it, over its domain or a part.
 
     The difference of two rules is the error of the quadrature. That of the solution, of `relative_error` in L2, adds at
-    most that times ‖v‖ |Ω|^½ if the integrand v is the solution itself, by Cauchy and Schwarz; for other integrands it
-    is taken to have the same relative error.
+    most that times ‖v‖ |Ω|^½ if the integrand v is the solution itself, by Cauchy and Schwarz. Other functions of the
+    solution are taken to have the same relative error, and those that contain derivatives at least the one that an
+    error of that size in the finest features causes: derivatives enlarge it, and where they vanish it remains.
     """
     _check(of, on)
     if problem.regions is not None and on is not None:
@@ -123,8 +132,37 @@ def _integrate(
             break
     gap = float(np.max(np.abs(found - before))) if before is not None else np.inf
     trimmed = on is not None and any(piece.keep is not None and not isinstance(piece, Slice) for piece in on.pieces)
-    error = max(gap, (TRIMMED if trimmed else ROUNDING) * size) + relative_error * (square * measure) ** 0.5
+    inherited = relative_error * (square * measure) ** 0.5
+    if symbol_at(problem.layout, term.lhs, block).order > 0 and np.isfinite(relative_error):
+        inherited = max(inherited, _moved(problem, features, coefficients, block, rule.weights, relative_error))
+    error = max(gap, (TRIMMED if trimmed else ROUNDING) * size) + inherited
     return Integral(found[0] if _is_scalar(problem, of, len(found)) else found, error)
+
+
+def _moved(
+    problem: Problem,
+    features: Features,
+    coefficients: Coefficients,
+    block: Block,
+    weights: np.ndarray,
+    relative_error: float,
+) -> float:
+    """The integral of the change of the integrand, if the finest features change as much as the solution may be
+    wrong."""
+    finest = np.asarray(features.ranks) >= FINEST * np.max(features.ranks)
+    if len(finest) != len(coefficients):
+        return 0.0
+    tail, points = np.where(finest[:, None], coefficients, 0.0), problem.domain.sample(SIZED)
+    nothing = evaluate(features, np.zeros_like(coefficients), points)
+    size = np.linalg.norm(evaluate(features, coefficients, points))
+    part = np.linalg.norm(evaluate(features, tail, points) - nothing)
+    if not part > 0:
+        return 0.0
+    values, changed = (
+        _gathered(problem, left_values(problem.layout, features, block, each))
+        for each in (coefficients, coefficients + relative_error * size / part * tail)
+    )
+    return float(np.max(weights @ np.abs(changed - values), initial=0.0))
 
 
 def _check(of: Any, on: Any) -> None:

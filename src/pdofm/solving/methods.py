@@ -22,6 +22,7 @@ from pdofm.discrete.system import Sums, System
 from pdofm.errors import NonlinearError, SolveError
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization, LeastSquares
+from pdofm.numerics.numbers import as_number
 from pdofm.solving.ending import START_NEARER, is_flat, judge_iteration
 from pdofm.solving.start import start_values
 from pdofm.solving.verdict import Status, Verdict
@@ -145,7 +146,7 @@ class Newton(Method):
     keep: float = 1e-2
 
     def run(self, discretisation: Discretisation, system: System) -> Outcome:
-        if not self.keep >= 0:
+        if not (isinstance(self.keep, int | float | np.number) and self.keep >= 0):
             raise SolveError(f"keep is a relative change and must be at least 0, the plain iteration; got {self.keep}.")
         discretisation = discretisation.iterating()
 
@@ -301,8 +302,10 @@ Advance = Callable[[_Step, System], _Next | None]
 def _iterate(
     method: Newton | Picard, discretisation: Discretisation, c: Coefficients, system: System, advance: Advance
 ) -> Outcome:
-    if method.max_steps < 1:
-        raise SolveError(f"max_steps must be at least 1; got {method.max_steps}.")
+    if not (isinstance(method.max_steps, int | np.integer) and method.max_steps >= 1):
+        raise SolveError(f"max_steps must be at least 1; got {method.max_steps!r}. Give an integer.")
+    as_number(method.tol, "tol of an iteration", SolveError, least=0.0)
+    as_number(method.stall, "stall", SolveError, least=0.0)
     steps: list[dict[str, float]] = []
     values, kept, factored = discretisation.values(c), None, 0
     while True:

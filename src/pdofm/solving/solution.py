@@ -28,6 +28,7 @@ from pdofm.problem.contradictions import check_exact
 from pdofm.problem.problem import Problem
 from pdofm.shown import Shown
 from pdofm.solving.arithmetic import Arithmetic
+from pdofm.solving.called import points_of
 from pdofm.solving.drawn import Drawn
 from pdofm.solving.integral import Integral, integrate
 from pdofm.solving.stats import Attempt, Errors, Record, Stats
@@ -324,26 +325,3 @@ def _errors(found: np.ndarray, truth: np.ndarray, names: list[str]) -> Errors:
     relative, largest = relative_sizes(gaps, np.abs(truth), vanishing=0.0), np.max(gaps, axis=0)
     each = {name: Errors(float(relative[i]), float(largest[i])) for i, name in enumerate(names)}
     return Errors(max(e.relative_l2 for e in each.values()), max(e.max for e in each.values()), each)
-
-
-def points_of(problem: Problem, given: tuple[Any, ...]) -> tuple[np.ndarray, bool]:
-    """Points (n, d) from what the user gave, and whether it was a single one."""
-    dim = problem.domain.dim
-    if len(given) == 2 and problem.layout.has_time:
-        x, t = (np.asarray(g, dtype=np.float64) for g in given)
-        x = x[None] if x.ndim == 0 and dim == 2 else x
-        shape = np.broadcast_shapes(x.shape[:-1], t.shape)
-        x, t = np.broadcast_to(x, (*shape, x.shape[-1])), np.broadcast_to(t, shape)
-        z = np.concatenate([x, t[..., None]], axis=-1)
-    elif len(given) == 1:
-        z = np.asarray(given[0], dtype=np.float64)
-        z = z[None] if z.ndim == 0 and dim == 1 else z
-    else:
-        expected = "(points) or (x, t)" if problem.layout.has_time else "(points)"
-        raise ProblemError(f"A solution is called as u{expected}; got {len(given)} arguments.")
-    if z.ndim not in (1, 2) or z.shape[-1] != dim:
-        raise ProblemError(
-            f"Points have shape {z.shape}; expected ({dim},) for one point or (n, {dim}) for many in "
-            f"{problem.domain!r}."
-        )
-    return np.atleast_2d(z), z.ndim == 1

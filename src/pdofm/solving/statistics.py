@@ -1,5 +1,6 @@
-"""The statistics of fitted numbers: intervals, what the data leave free, and whether they fit at all."""
+"""The statistics of fitted numbers and fields: intervals, what the data leave free, and whether they fit at all."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ numbers are dependent up to the errors of the solution."""
 FREE = 10.0
 """A combination of numbers whose standard deviation is this many times their size is not determined."""
 
+FREE_FIELD = 1.0
+"""A field whose standard deviation, in the mean over the domain, is this many times its size is not determined."""
+
 NOTABLE = 0.05
 """Numbers with a smaller part in a combination are not named."""
 
@@ -27,10 +31,22 @@ NEGLIGIBLE = 1e-6
 
 
 class Numbers:
-    """Unknown numbers, and the coordinates in which they are searched for."""
+    """Unknown numbers, and the coordinates in which they are searched for. Behind them in a vector are the coefficients
+    of fields, which are their own coordinates.
 
-    def __init__(self, numbers: Mapping[str, Number]):
-        self.names, self._numbers = list(numbers), list(numbers.values())
+    Attributes:
+        names: of the numbers.
+        fields: the names of the fields, with how many coefficients each has.
+    """
+
+    def __init__(self, numbers: Mapping[str, Number], fields: Mapping[str, int]):
+        self.names, self.fields = list(numbers), dict(fields)
+        self._numbers = [*numbers.values()] + [Number(0.0)] * sum(fields.values())
+
+    @property
+    def owners(self) -> list[str]:
+        """The name of the number or the field to which each parameter belongs."""
+        return self.names + [name for name, count in self.fields.items() for _ in range(count)]
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +73,7 @@ class Numbers:
         return np.array([number.slope(value) for number, value in zip(self._numbers, vector, strict=True)])
 
     def shown(self, vector: Float[np.ndarray, " p"]) -> str:
-        return ", ".join(f"{name} = {value:g}" for name, value in zip(self.names, vector, strict=True))
+        return ", ".join(f"{name} = {value:g}" for name, value in zip(self.names, vector, strict=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +111,22 @@ class Fitted:
         thresholds: Float[np.ndarray, " t"],
         noise_is_unknown: bool,
         size: float,
+        prior: Float[np.ndarray, "s p"],
+        field_sizes: Mapping[str, float],
     ) -> "Fitted":
-        """The statistics of a fit from its residuals and their derivatives with respect to the numbers; `size` is that
-        of the data, scaled like the residuals."""
+        """The statistics of a fit from its residuals and their derivatives with respect to the parameters; `size` is
+        that of the data, scaled like the residuals, and `prior` the rows of the smoothness of fields."""
         from scipy.special import chdtrc, ndtri, stdtrit
 
-        J = jacobian * numbers.slopes(vector)
-        norms = np.linalg.norm(J, axis=0)
+        J, n = jacobian * numbers.slopes(vector), len(residual)
+        stacked = np.vstack([J, prior])
+        norms = np.linalg.norm(stacked, axis=0)
         scale = np.where(norms > 0, norms, 1.0)
-        left, singular, right = np.linalg.svd(J / scale, full_matrices=False)
+        left, singular, right = np.linalg.svd(stacked / scale, full_matrices=False)
         kept = np.maximum(singular, COLLINEAR * singular[0] * 1e-8)
-        inverse = (right.T / kept) @ left.T / scale[:, None]
-        freedom = len(residual) - len(vector)
+        inverse = ((right.T / kept) @ left.T / scale[:, None])[:, :n]
+        used = float(np.sum(left[:n] ** 2)) if len(prior) else float(len(vector))  # as many parameters are fitted
+        freedom = n - used
         robust = bool(len(thresholds)) and bool(np.isfinite(thresholds).any())
         square, factor = float(np.sum(residual**2)), 1.0
         noise = (square / freedom) ** 0.5 if freedom > 0 else np.inf
@@ -114,18 +134,21 @@ class Fitted:
             factor, quantile = noise, float(stdtrit(freedom, (1 + LEVEL) / 2)) if freedom > 0 else np.inf
         else:
             quantile = float(ndtri((1 + LEVEL) / 2))
-            factor = _spread(residual, thresholds, len(vector)) if robust else 1.0
+            factor = _spread(residual, thresholds, used) if robust else 1.0
         root = factor * (right.T / kept) / scale[:, None]
         covariance = root @ root.T
         q = numbers.inward(vector)
         half = quantile * np.sqrt(np.diag(covariance))
         lower, upper = numbers.bounds
         ends = [numbers.outward(np.clip(q + sign * half, lower, upper)) for sign in (-1, 1)]
-        intervals = {n: (float(a), float(b)) for n, a, b in zip(numbers.names, *ends, strict=True)}
+        intervals = {n: (float(a), float(b)) for n, a, b in zip(numbers.names, *ends, strict=False)}
         misfit = None if noise_is_unknown or robust or freedom < 1 else float(chdtrc(freedom, square))
         smallest = NEGLIGIBLE * size * np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         sizes = np.maximum(np.abs(vector), smallest * numbers.slopes(vector))
-        free = _free_combination(numbers, sizes, (singular, right, scale), factor * numbers.slopes(vector), norms)
+        sizes[len(numbers.names) :] = [field_sizes[name] for name in numbers.owners[len(numbers.names) :]]
+        seen = np.linalg.norm(J, axis=0)
+        free = _free_combination(numbers, sizes, (singular, right, scale), factor * numbers.slopes(vector), seen)
+        free = free or _uncertain_fields(numbers, covariance, field_sizes)
         return cls(numbers, vector, sizes, intervals, covariance, noise, free, misfit, inverse)
 
     def moved_by(self, change: Float[np.ndarray, " d"]) -> np.ndarray:
@@ -133,13 +156,16 @@ class Fitted:
         return -self.pseudo_inverse @ change
 
     def relative(self, change: Float[np.ndarray, " d"]) -> float:
-        """The largest change of a number, relative to its size or to its interval, whichever is larger."""
-        widths = np.array([self.intervals[name][1] for name in self.numbers.names]) - self.vector
+        """The largest change of a number, relative to its size or to its interval, whichever is larger; of a field
+        relative to its size."""
+        first = len(self.numbers.names)
+        widths = np.array([self.intervals[name][1] for name in self.numbers.names]) - self.vector[:first]
         moved = np.abs(change * self.numbers.slopes(self.vector))
-        return float(np.max(moved / np.maximum(self.sizes, widths), initial=0.0))
+        relative = moved / np.concatenate([np.maximum(self.sizes[:first], widths), self.sizes[first:]])
+        return float(max(_by_owner(self.numbers, relative).values(), default=0.0))
 
 
-def _spread(residual: Float[np.ndarray, " r"], thresholds: Float[np.ndarray, " t"], count: int) -> float:
+def _spread(residual: Float[np.ndarray, " r"], thresholds: Float[np.ndarray, " t"], count: float) -> float:
     """The factor of the standard deviations of a robust fit: Huber's formula, from the influence ψ of the residuals."""
     rho = robust_loss(residual**2, thresholds)
     influence, slope = rho[1] * residual, rho[1] + 2 * rho[2] * residual**2
@@ -161,6 +187,22 @@ def robust_loss(squares: Float[np.ndarray, " r"], thresholds: Float[np.ndarray, 
     return found * np.stack([size, np.ones_like(size), 1 / size])
 
 
+def _by_owner(numbers: Numbers, values: Float[np.ndarray, " p"]) -> dict[str, float]:
+    """The size of a change for each number and field: the norm of the values that belong to it."""
+    found: dict[str, float] = {}
+    for name, value in zip(numbers.owners, values, strict=True):
+        found[name] = math.hypot(found.get(name, 0.0), float(value))
+    return found
+
+
+def _uncertain_fields(numbers: Numbers, covariance: Float[np.ndarray, "p p"], field_sizes: Mapping[str, float]) -> str:
+    """The fields whose standard deviation, in the mean over the domain, is as large as themselves."""
+    variances = dict.fromkeys(numbers.fields, 0.0)
+    for name, value in list(zip(numbers.owners, np.diag(covariance), strict=True))[len(numbers.names) :]:
+        variances[name] += float(value)
+    return " and ".join(name for name, value in variances.items() if value**0.5 > FREE_FIELD * field_sizes[name])
+
+
 def _free_combination(
     numbers: Numbers,
     sizes: Float[np.ndarray, " p"],
@@ -168,20 +210,21 @@ def _free_combination(
     slopes: Float[np.ndarray, " p"],
     norms: Float[np.ndarray, " p"],
 ) -> str:
-    """The combination of numbers that the data leave free; empty if there is none. `slopes` are the changes of numbers
-    with their coordinates, times the standard deviation of the scaled residuals."""
-    unseen = [name for name, norm in zip(numbers.names, norms, strict=True) if not norm > 0]
+    """The combination of numbers and fields that the data leave free; empty if there is none. `slopes` are the changes
+    of parameters with their coordinates, times the standard deviation of the scaled residuals, and `norms` those of the
+    derivatives of the residuals."""
+    unseen = [name for name, norm in _by_owner(numbers, norms).items() if not norm > 0]
     if unseen:
         return " and ".join(unseen)
     singular, right, scale = decomposed
-    relative = right[-1] / scale * slopes / sizes  # the change of the numbers along the direction that is seen least
+    relative = right[-1] / scale * slopes / sizes  # the change along the direction that is seen least
     length = float(np.linalg.norm(relative))
     uncertain = length / max(float(singular[-1]), np.finfo(float).tiny)
     if singular[-1] > COLLINEAR * singular[0] and not uncertain > FREE:
         return ""
+    if len(numbers.names) + len(numbers.fields) == 1:
+        return numbers.owners[0]
     parts = relative / length
     parts = parts * np.sign(parts[np.argmax(np.abs(parts))])
-    if len(parts) == 1:
-        return numbers.names[0]
-    named = [(n, part) for n, part in zip(numbers.names, parts, strict=True) if abs(part) > NOTABLE]
-    return ", ".join(f"{name} by {part:+.2f}" for name, part in named)
+    shares = _by_owner(numbers, parts) | dict(zip(numbers.names, parts.tolist(), strict=False))
+    return ", ".join(f"{name} by {part:+.2f}" for name, part in shares.items() if abs(part) > NOTABLE)

@@ -73,8 +73,9 @@ class Evidence:
         estimate: the estimated relative error.
         violations: for each term the residual at held-out points, as a fraction of all data.
         undetermined: the fraction of a random function that neither the equation nor the conditions see.
-        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side, or
-            its integral where coefficients change steeply, relative to the terms of the equation.
+        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side; its
+            integral where coefficients change steeply, relative to the terms of the equation; or that of a term over
+            details of its data, relative to all of them (five times that).
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
         stability: γ, the size of the largest solution that data of size 1 can cause.
         growth, grown: by how much γ grew when the features were doubled for the last time, and since an eighth of them.

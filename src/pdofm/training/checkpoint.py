@@ -1,8 +1,6 @@
 """Checkpoints of a training run: written so that a killed writer leaves the old one, read without running code."""
 
 import hashlib
-import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pdofm import archives
 from pdofm.discrete.collocate import collocate
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
@@ -22,11 +21,7 @@ from pdofm.training.loop import State
 def write(path: Path, state: State, history: dict[str, list[float]], settings: dict[str, Any]) -> None:
     """Write a checkpoint; a killed writer leaves the old one."""
     arrays = {f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
-    text = np.frombuffer(json.dumps({"settings": settings, "history": history}).encode(), dtype=np.uint8)
-    partial_path = path.with_name(path.name + ".part")
-    with partial_path.open("wb") as file:
-        np.savez(file, header=text, **arrays)  # type: ignore[arg-type]
-    partial_path.replace(path)
+    archives.write(path, archives.packed({"settings": settings, "history": history}, arrays))
 
 
 def fingerprint(problem: Problem, features: Features) -> str:
@@ -46,17 +41,24 @@ def resume(path: Path, state: State, settings: dict[str, Any]) -> tuple[State, d
         return state, {}
     leaves, structure = jax.tree.flatten(state)
     try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            header = json.loads(file["header"].tobytes())
-            stored = [file[f"leaf{i}"] for i in range(len(leaves))]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        with path.open("rb") as file:
+            header, arrays = archives.unpacked(file)
+        stored = [arrays[f"leaf{i}"] for i in range(len(leaves))]
+        history = {str(name): [float(value) for value in values] for name, values in header["history"].items()}
+        own = header["settings"]
+    except (OSError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise FeaturesError(
             f"{str(path)!r} is not a checkpoint of pretraining ({error}). Delete it, or name another."
         ) from error
-    if header["settings"] != settings or any(a.shape != b.shape for a, b in zip(leaves, stored, strict=True)):
+    pairs = list(zip(leaves, stored, strict=True))
+    if own != settings or any(a.shape != b.shape for a, b in pairs):
         raise FeaturesError(
-            f"The checkpoint {str(path)!r} belongs to another run (its settings are {header['settings']}, these are "
-            f"{settings}). Delete it, or name another. To train longer, go on from the features of the finished run."
+            f"The checkpoint {str(path)!r} belongs to another run (its settings are {own}, these are {settings}). "
+            "Delete it, or name another. To train longer, go on from the features of the finished run."
         )
-    arrays = [jnp.asarray(new, old.dtype) for new, old in zip(stored, leaves, strict=True)]
-    return jax.tree.unflatten(structure, arrays), header["history"]
+    if any(b.dtype != a.dtype or (b.dtype.kind == "f" and not np.isfinite(b).all()) for a, b in pairs):
+        raise FeaturesError(
+            f"The checkpoint {str(path)!r} has arrays of another type, or with values that are not finite. Delete it, "
+            "or name another."
+        )
+    return jax.tree.unflatten(structure, [jnp.asarray(new, old.dtype) for old, new in pairs]), history

@@ -105,10 +105,11 @@ def train(recipe: Recipe, count: int, fixed: bool, rest: Any, state: State, samp
     def total(parameters: Any, batch: Batch):
         trainable, coefficients = parameters
         features = eqx.combine(trainable, rest)
-        physics = recipe.physics(features, coefficients, batch)
+        # The functions of a problem may contain arrays in double precision, such as jnp.eye(2).
+        physics = jnp.asarray(recipe.physics(features, coefficients, batch), coefficients.dtype)
         penalty = jnp.zeros_like(physics)
         if recipe.orthogonality != 0:
-            penalty = recipe.penalty(features, coefficients, batch)
+            penalty = jnp.asarray(recipe.penalty(features, coefficients, batch), coefficients.dtype)
         loss = physics + recipe.orthogonality * penalty
         return loss, {"loss": loss, "physics": physics, "orthogonality": penalty}
 

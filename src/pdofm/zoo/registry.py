@@ -41,6 +41,8 @@ def names(group: str | None = None) -> list[str]:
 
 def get(name: str) -> Problem:
     """The problem with this name, including its exact solution if that is known."""
+    if not isinstance(name, str):
+        raise unknown_name("problem", name, [each for members in _GROUPS.values() for each in members])
     return _made(name)  # always the same object, so that functions compiled for it are used again
 
 
