@@ -121,6 +121,7 @@ def _integrate(
     term = in_layout(Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0), problem.layout)
     Trial(problem.domain, problem.layout).check_term(term, Given((0.0,)))
     before, found, size, square, measure = None, np.zeros(0), 0.0, 0.0, 0.0
+    rule, block = None, None
     for rule in _rules(problem, features, on):
         normals = rule.normals[:, : problem.domain.dim - problem.layout.has_time]
         block = Block(term, Given((0.0,)), rule.points, normals)
@@ -130,6 +131,8 @@ def _integrate(
         square, measure = float(np.max(rule.weights @ np.abs(values) ** 2, initial=0.0)), float(rule.weights.sum())
         if before is not None and np.max(np.abs(found - before)) <= ROUNDING * size:
             break
+    assert rule is not None
+    assert block is not None
     gap = float(np.max(np.abs(found - before))) if before is not None else np.inf
     trimmed = on is not None and any(piece.keep is not None and not isinstance(piece, Slice) for piece in on.pieces)
     inherited = relative_error * (square * measure) ** 0.5
