@@ -18,7 +18,7 @@ import pdofm as pf
 from pdofm.calculus.jets import up_to
 from pdofm.discrete.evaluate import evaluate, evaluate_all
 from pdofm.errors import FeaturesError, UnknownNameError
-from pdofm.features import Features, Slabs
+from pdofm.features import Features, Mirrored, SectorFunctions, Slabs
 from pdofm.features.base import families, polynomial_degree
 from pdofm.features.declared import Declared
 from pdofm.features.regions import RegionPolynomials
@@ -122,6 +122,12 @@ FEATURES: dict[str, Build] = {
     ),
     "slabs": lambda domain, size, key: slabs(domain, size),
     "corner": lambda domain, size, key: pf.CornerFunctions(domain, highest=2.0, degree=0, convex=True),
+    "sector": lambda domain, size, key: SectorFunctions(
+        domain, domain.lower - 0.1 * domain.size, np.array([0.6, 0.8]), [0.1, 0.7, 1.9, 2.0], degree=1
+    ),
+    "mirrored": lambda domain, size, key: Mirrored(
+        pf.RandomFeatures(domain, size, key=key), (0,) * domain.dim, (1,) * domain.dim
+    ),
     "functions": lambda domain, size, key: pf.Functions(domain, waves(domain)),
     "concatenate": lambda domain, size, key: pf.Concatenate(
         pf.RandomFeatures(domain, size // 2, key=key),
@@ -134,20 +140,39 @@ FEATURES: dict[str, Build] = {
     "hard-polynomials": lambda domain, size, key: pf.HardDirichlet(pf.Chebyshev(domain, size), domain),
 }
 FIXED = {"chebyshev", "chebyshev-tensor", "sparse", "fourier", "fourier-tensor", "fourier-extended", "functions"} | {
-    *("partition-polynomials", "concatenate-functions", "hard-polynomials", "stretched", "corner", "boxes", "slabs"),
+    *(
+        "partition-polynomials",
+        "concatenate-functions",
+        "hard-polynomials",
+        "stretched",
+        "corner",
+        "sector",
+        "boxes",
+        "slabs",
+    ),
 }
 NOT_DENSE = {
     "network-xavier": "odd about the centre",
     "transnet-sin": "in one dimension all directions are ±1, so that all features have one frequency",
     "functions": "four functions, whatever the size",
     "corner": "two functions per corner, whatever the size",
+    "sector": "functions of one point, whatever the size",
+    "mirrored": "even about the upper faces",
     "hard": "zero on the boundary",
     "hard-polynomials": "zero on the boundary",
 }
 WITHOUT_SCALE = FIXED | {"box-features"}
 # A plane box has neither holes nor edges, nor several regions; see test_singular_functions.py and test_materials.py.
-ELSEWHERE = {pf.HoleFunctions, pf.EdgeFunctions, pf.HarmonicPolynomials, pf.RegionFeatures, RegionPolynomials}
-WITH_CORNERS = {"corner": "there are no corners but those of plane domains"}
+# A change of basis is in test_moving.py.
+ELSEWHERE = {
+    pf.HoleFunctions,
+    pf.EdgeFunctions,
+    pf.HarmonicPolynomials,
+    pf.Combined,
+    pf.RegionFeatures,
+    RegionPolynomials,
+}
+WITH_CORNERS = dict.fromkeys(("corner", "sector"), "there are no corners but those of plane domains")
 DISCONTINUOUS = {"partition-a": "a sum of its features jumps at the interface, which its own terms forbid"}
 
 BOX = pf.Box([-1, 0], [1, 3])

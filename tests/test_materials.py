@@ -10,10 +10,12 @@ import pytest
 
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
-from pdofm.adaptive.sectors import exponent, material_points
+from pdofm.adaptive.exponents import exponents
+from pdofm.adaptive.sectors import material_points
 from pdofm.discrete.collocate import collocate
 from pdofm.domain.tree import Forest
 from pdofm.errors import DomainError, FeaturesError, ProblemError, UnknownNameError
+from pdofm.features import Mirrored
 from pdofm.features.regions import RegionPolynomials
 
 PLATE, DISK = pf.Box([-1, -1], [1, 1]), pf.Disk([0, 0], 0.5)
@@ -190,21 +192,75 @@ def test_a_period_joins_equal_regions_only():
     ],
 )
 def test_exponents_of_sectors_are_those_of_their_equations(sectors, ends, expected):
-    found = exponent(sectors, ends)
+    found = exponents(sectors, ends)[0]
     if expected is None:
         k = sectors[0][1]
         first, second = math.tan(found * math.pi / 4), math.tan(found * 3 * math.pi / 4)
         assert min(abs(k * first + second), abs(first + k * second)) < 1e-8
     else:
-        assert found == pytest.approx(expected, abs=1e-10)
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_all_exponents_of_kelloggs_checkerboard_are_found():
+    # The condition depends on cos(απ) alone: with α also 2 - α and 2 + α are exponents. cos 2θ is a solution, too.
+    found = exponents([(math.pi / 2, 161.4476387975881), (math.pi / 2, 1.0)] * 2, highest=4.05)
+    np.testing.assert_allclose(found, [0.1, 1.9, 2.0, 2.1, 3.9, 4.0], atol=1e-12)
+
+
+def test_singular_functions_satisfy_what_holds_between_the_regions():
+    """At a corner of an inclusion some combination of r^α cos αθ and r^α sin αθ of both regions has continuous values
+    and fluxes, and away from the exponents none has."""
+    k, angles = (50.0, 1.0), (math.pi / 2, 3 * math.pi / 2)
+
+    def misfit(alpha):
+        rows = []
+        for turn in (-1, 1):  # the two interfaces, in the angle from the middle of each sector
+            (a, b), (s, t) = (angles[0] / 2 * turn, -angles[1] / 2 * turn), k
+            rows.append([math.cos(alpha * a), math.sin(alpha * a), -math.cos(alpha * b), -math.sin(alpha * b)])
+            rows.append(
+                [-s * math.sin(alpha * a), s * math.cos(alpha * a), t * math.sin(alpha * b), -t * math.cos(alpha * b)]
+            )
+        return float(np.linalg.svd(np.array(rows), compute_uv=False)[-1])
+
+    found = exponents(list(zip(angles, k, strict=True)))
+    assert all(misfit(alpha) < 1e-11 for alpha in found)
+    assert all(misfit(alpha) > 1e-3 for alpha in (found[1:] + found[:-1]) / 2)
+
+
+def test_coefficients_at_a_point_are_those_of_the_exponent_there():
+    """Where the conductivity varies its value at the point counts. No singular functions are taken from fluxes that
+    are not along the normal."""
+    corner = pf.Box([0, 0], [1, 1])
+    regions = pf.Regions(corner=corner, rest=PLATE - corner)
+
+    def problem(k):
+        def operator(u, x):
+            return -pf.div(lambda y: k(y) @ pf.grad(u)(y))(x)
+
+        def out(u, x, normal):
+            return normal @ k(x) @ pf.grad(u)(x)
+
+        rest = {
+            "operator": lambda u, x: -pf.laplacian(u)(x),
+            "flux": lambda u, x, normal: pf.normal_derivative(u, normal)(x),
+        }
+        interface = pf.Interface(flux={"corner": out, "rest": rest["flux"]})
+        return pf.Problem(regions, {"corner": operator, "rest": rest["operator"]}, 1.0, [pf.Dirichlet(0.0), interface])
+
+    varying = material_points(problem(lambda x: 50.0 * jnp.exp(x[0] - 2 * x[1]) * jnp.eye(2)))
+    alpha, functions = next((alpha, f) for point, alpha, f in varying if np.allclose(point, 0))
+    assert alpha == pytest.approx(exponents([(math.pi / 2, 50.0), (1.5 * math.pi, 1.0)])[0], abs=1e-4)
+    assert set(functions) == {"corner", "rest"}
+    slanted = material_points(problem(lambda x: jnp.array([[10.0, 4.0], [4.0, 3.0]])))
+    assert next((alpha, f) for point, alpha, f in slanted if np.allclose(point, 0)) == (0.5, {})
 
 
 def test_smooth_interfaces_are_not_singular_and_corners_of_inclusions_are():
-    assert all(alpha > 1 for _, alpha in material_points(inclusion(1.0, 400.0)))
+    assert all(alpha > 1 for _, alpha, _ in material_points(inclusion(1.0, 400.0)))
     triangle = pf.Polygon([[-0.5, -0.4], [0.6, -0.3], [0.1, 0.5]])
     regions = pf.Regions(plate=PLATE - triangle, triangle=triangle)
     found = material_points(materials(regions, {"plate": 1.0, "triangle": 5.0}, pf.Dirichlet(0.0), source=1.0))
-    assert sum(alpha < 1 for _, alpha in found) == 3
+    assert sum(alpha < 1 for _, alpha, _ in found) == 3
 
 
 # ---- solutions
@@ -318,7 +374,7 @@ def test_a_wave_is_reflected_and_transmitted_where_the_medium_changes():
 
 def test_a_corner_of_an_inclusion_is_resolved():
     k, corner = 50.0, pf.Box([0, 0], [1, 1])
-    alpha = exponent([(math.pi / 2, k), (1.5 * math.pi, 1.0)])
+    alpha = exponents([(math.pi / 2, k), (1.5 * math.pi, 1.0)])[0]
     inside, outside = math.cos(alpha * 3 * math.pi / 4), math.cos(alpha * math.pi / 4)
 
     def around(x, middle, size):
@@ -379,6 +435,67 @@ def test_derivatives_of_features_of_regions_are_those_of_their_region(seed):
     plate = features.of_region("plate").jets(points, which)
     outside = regions["plate"].contains(points)
     np.testing.assert_allclose(plate[:, outside], found[:, outside], rtol=1e-11, atol=1e-11)
+
+
+def charges(dim, inside, outside):
+    """The potential of a charge in the inclusion as the plate sees it, and of one outside as the inclusion sees it:
+    infinitely many multipoles, and polynomials of all degrees."""
+
+    def potential(x, at):
+        square = (x - jnp.array(at)) @ (x - jnp.array(at))
+        return jnp.log(square) if dim == 2 else 1 / jnp.sqrt(square)
+
+    plain = {"plate": lambda x: jnp.exp(x[0]) * jnp.cos(x[1]), "inclusion": lambda x: x[0] * x[1] - 1.0}
+    return {
+        "plate": lambda x: plain["plate"](x) + potential(x, inside),
+        "inclusion": lambda x: plain["inclusion"](x) + potential(x, outside),
+    }
+
+
+@pytest.mark.parametrize(("dim", "tol"), [(2, 1e-8), (3, 1e-3)])
+def test_harmonic_solutions_of_round_regions_have_as_many_degrees_as_they_need(dim, tol):
+    center = np.array([0.1, -0.1, 0.05])[:dim]
+    ball, box = (pf.Disk if dim == 2 else pf.Ball)(center, 0.4), pf.Box([-1.0] * dim, [1.0] * dim)
+    exact = charges(dim, center + 0.1, center + 0.8)
+    regions = pf.Regions(plate=box - ball, inclusion=ball)
+    problem = materials(regions, {"plate": 1.0, "inclusion": 20.0}, exact=exact, source=0.0, jump=None, flux_jump=None)
+    u = pf.solve(problem, tol=tol)
+    assert u.converged
+    assert u.space == "harmonic functions"
+    assert max(each.relative_l2 for each in u.errors().regions.values()) < tol
+
+
+def test_mirror_images_satisfy_conditions_on_a_face(seed):
+    box = pf.Box([0, 0], [1, 2])
+    inner = pf.RandomFeatures(box, 5, key=seed)
+    features = Mirrored(inner, (-1, 1), (0, 0))
+    t = np.linspace(0.1, 0.9, 7)
+    left, below = np.stack([0 * t, 2 * t], axis=1), np.stack([t, 0 * t], axis=1)
+    np.testing.assert_allclose(features.jets(left, [(0, 0)])[0], 0.0, atol=1e-14)
+    np.testing.assert_allclose(features.jets(below, [(0, 1)])[0], 0.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("names", [4, 2])
+def test_kelloggs_checkerboard_is_solved_with_its_singular_functions(names, tmp_path):
+    """The problem of exponent 0.1; with two regions each of them has two sectors at the middle."""
+    stated = pf.zoo.get("kellogg-checkerboard")
+    quarters = stated.exact
+    if names == 2:
+        quarter = stated.regions.by_name
+        regions = pf.Regions(dark=quarter["first"] | quarter["third"], light=quarter["second"] | quarter["fourth"])
+        of = {"dark": ("first", "third"), "light": ("second", "fourth")}
+        exact = {
+            name: lambda x, a=a, b=b: jnp.where(x[1] > 0, quarters[a](x), quarters[b](x)) for name, (a, b) in of.items()
+        }
+        stated = materials(regions, {"dark": 161.4476387975881, "light": 1.0}, exact=exact, source=0.0)
+    u = solve_in_boxes(stated, 1e-4)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-4
+    assert u.features.singular
+    points = stated.domain.sample(100)
+    np.testing.assert_allclose(jax.vmap(u)(jnp.asarray(points)), u(points), rtol=1e-10, atol=1e-12)
+    pf.save(tmp_path / "u.pdofm", u)
+    np.testing.assert_array_equal(pf.load(tmp_path / "u.pdofm")(points), u(points))
 
 
 @pytest.mark.parametrize("in_boxes", [False, True])

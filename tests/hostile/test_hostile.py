@@ -28,7 +28,7 @@ SOLVES, MOST_MEMORY = 500, 2**30
 def broken_promises(*arguments: str) -> str:
     """What a run of a collection reports."""
     command = [sys.executable, str(HERE / "run.py"), *arguments]
-    paths = os.pathsep.join(map(str, (HERE, HERE.parent)))
+    paths = os.pathsep.join(map(str, (HERE, HERE.parent, Path(pf.__file__).parent.parent)))
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
@@ -44,7 +44,7 @@ def test_the_collections_are_large():
 
 
 def test_some_hostile_problems_do_not_deceive():
-    assert not broken_promises("problems", "--some", "4", "--seed", SEED)
+    assert not broken_promises("problems", "--some", "2", "--seed", SEED)
 
 
 def test_some_mistakes_are_errors_with_a_remedy():
@@ -52,7 +52,7 @@ def test_some_mistakes_are_errors_with_a_remedy():
 
 
 def test_some_changed_files_are_refused_or_work():
-    assert not broken_promises("files", "--some", "60")
+    assert not broken_promises("files", "--some", "40")
 
 
 @pytest.mark.hostile

@@ -11,11 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Key, Vector
-from pdofm.adaptive.cuts import crossings, cuts_of
-from pdofm.adaptive.lengths import layer_cuts, lengths
-from pdofm.adaptive.singular import Degrees, SingularPoint, are_at_jumps, first_tree, grade, singular_points, touches
-from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Average, Difference
+from pdofm.adaptive.cuts import WEAK, crossings, cuts_of
+from pdofm.adaptive.lengths import disturbance, layer_cuts, lengths
+from pdofm.adaptive.singular import (
+    Degrees,
+    SingularPoint,
+    are_at_jumps,
+    first_tree,
+    functions_by_region,
+    grade,
+    singular_points,
+)
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.cover import Inside
 from pdofm.discrete.materials import make_cover
@@ -32,9 +38,6 @@ HIGHEST_IN_SYSTEMS = {1: 20, 2: 14, 3: 7}
 LOWEST_DEGREE = 4
 """Degrees of the first polynomials and of the highest, by dimension, and of the lowest towards a singularity. The work
 in a box grows with the cube of its unknowns, so that a system is better off with smaller boxes."""
-
-WEAK = 2.0
-"""The exponent of a solution at a corner of the region where its source is: r² log r."""
 
 FEWEST_BOXES = 2
 """Boxes along each axis at the start."""
@@ -84,8 +87,7 @@ SMALL = 0.25
 and of the L2 norm, so that a corner, where it is largest in tiny patches, counts about as much as other places. Where
 data jump it counts by the L2 norm: the solution stays wrong at the point itself, which is hardly seen from far away.
 
-A residual also disturbs the solution elsewhere, by its integral. In an equation of order k in d < k dimensions this is
-the larger error: r^d against r^k in the patch itself, so that r counts to the power of d - k."""
+A residual also disturbs the solution elsewhere (`disturbance`), which may be more."""
 
 FELL = 0.2
 """Where the indicator falls below this fraction of what it was, the distance of two solutions is the error of the
@@ -109,19 +111,6 @@ WORK = {1: 1.0, 2: 1.2, 3: 2.0}
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
-
-
-def fits_boxes(problem: Problem) -> bool:
-    """Whether a problem can be solved in boxes: in at most three dimensions, with local terms only; with several
-    regions also without periods and means."""
-    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
-    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
-    if problem.regions is not None and (
-        len(terms) < len(problem.terms) or any(isinstance(t.on, Average) for t in terms)
-    ):
-        return False
-    each = (symbol_of(t.lhs, problem.layout_of(t), dim, space_dim) for t in terms)
-    return dim in FIRST_DEGREE and all(symbol.is_computable for symbol in each)
 
 
 def solve_in_boxes(
@@ -176,6 +165,7 @@ class _Rounds:
         self.problem, self.tol, self.seed = problem, tol, seed
         domain = problem.domain
         self.points = singular_points(problem)
+        self.singular = functions_by_region(self.points)
         self.highest = (HIGHEST_DEGREE if problem.layout.components == 1 else HIGHEST_IN_SYSTEMS)[domain.dim]
         known = lengths(problem)
         sides = domain.upper - domain.lower
@@ -196,20 +186,18 @@ class _Rounds:
         self.largest: list[float] = []  # the largest indicator of each round
         self.distance, self.factor, self.estimate, self.changed = math.nan, math.nan, math.inf, 0
         self.is_free = False
-        space_dim = domain.dim - problem.layout.has_time
-        order = max(max(problem.orders(axis)) for axis in range(space_dim))
-        self.power = SMALL if order <= domain.dim else float(domain.dim - order)
+        self.reach, self.excess = disturbance(problem, known)
         for point in self.points:
             if point.is_strong:
                 for node in self.tree.leaves.tolist():
-                    if touches(self.tree, node, point.point):
+                    if self.tree.touches(node, point.point):
                         self._grade(node, point, domain.size * point.smallest(tol))
 
     def solve(self) -> BoxFit:
         """One round: solve, and estimate the error."""
         start = None if self.last is None else self.last.iterate
         rtol = max(0.1 * self.tol, 1e-2 * min(self.estimate, 1.0)) if math.isfinite(self.estimate) else 1e-2
-        cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known)
+        cover = make_cover(self.problem.domain, self.tree, self.degrees, self.known, self.singular)
         steps = MOST_STEPS if self.largest and self.largest[-1] < RESOLVED else FEW_STEPS
         found = fit_boxes(self.problem, cover, start, rtol, steps, self.seed + len(self.largest))
         self.largest.append(float(np.max(self._errors(found))))
@@ -235,7 +223,9 @@ class _Rounds:
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole."""
-        return found.indicator * found.local.importance**self.power
+        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
+        size = found.local.importance
+        return found.indicator * np.maximum(size ** np.where(near, 1.0, SMALL), (self.reach / size) ** self.excess)
 
     def verdict(self, found: BoxFit) -> str:
         """Why there is no further round; empty if there is one."""
@@ -312,7 +302,7 @@ class _Rounds:
         for node in members:
             for point in self.points:
                 smallest = self.problem.domain.size * point.smallest(self.tol)
-                if np.max(self._sides(node)) > 4 * smallest and touches(self.tree, node, point.point):
+                if np.max(self._sides(node)) > 4 * smallest and self.tree.touches(node, point.point):
                     self._grade(node, point, smallest)
                     graded = True
                     break
@@ -321,9 +311,9 @@ class _Rounds:
     def _deepened(self, members: list[int], wanted: float) -> bool:
         """Halve the boxes of a patch further towards a strong singularity that they touch, to lower the error there to
         a fraction: a higher degree would not. Whether there is one."""
-        touching = [(n, p) for n in members for p in self.points if p.is_strong and touches(self.tree, n, p.point)]
+        touching = [(n, p) for n in members for p in self.points if p.is_strong and self.tree.touches(n, p.point)]
         for node, point in touching:
-            levels = math.ceil(-math.log2(wanted) / (max(point.exponent, LEAST_EXPONENT) + SMALL))
+            levels = math.ceil(-math.log2(wanted) / (max(point.remainder, LEAST_EXPONENT) + SMALL))
             self._grade(node, point, float(np.max(self._sides(node))) / 2 ** int(np.clip(levels, 1, MOST_LEVELS)))
         return bool(touching)
 
@@ -339,11 +329,6 @@ class _Rounds:
 
         self.degrees[node] = tuple(max(k, degree(size)) for k in self.degrees[node])
         grade(self.tree, self.degrees, node, point.point, smallest, degree)
-
-    def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
-        """What the indicators of patches mean for the whole: less, the smaller a patch is."""
-        near = are_at_jumps(self.points, found.cover.patches.lower, found.cover.patches.upper)
-        return found.indicator * found.local.importance ** np.where(near, 1.0, SMALL)
 
     def solution(self, attempts: tuple[Attempt, ...], reason: str, seconds: float) -> Solution:
         """The best round as a solution."""

@@ -16,6 +16,9 @@ from pdofm.discrete.right import right_values
 from pdofm.domain import Domain
 from pdofm.problem.problem import Problem
 
+WEAK = 2.0
+"""The exponent of a solution at a corner of the region where its source is: r² log r."""
+
 LINES, ON_A_LINE = 12, 513
 """Lines along each axis, and points on each of them."""
 

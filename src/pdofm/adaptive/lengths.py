@@ -16,6 +16,7 @@ from pdofm.calculus.jets import Index, unit
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.problem.problem import Problem
+from pdofm.solving.boxes import is_linear
 
 SAMPLES = 64
 """Points at which the coefficients are looked at."""
@@ -86,3 +87,18 @@ def layer_cuts(problem: Problem, found: Lengths, tol: float) -> list[tuple[int, 
             if distance < (upper - lower) / 4:
                 cuts += [(axis, lower + distance), (axis, upper - distance)]
     return cuts
+
+
+def disturbance(problem: Problem, found: Lengths) -> tuple[float, int]:
+    """How far a residual disturbs the solution, relative to the domain, and its excess k - d, for a linear equation of
+    order k for one unknown in d < k dimensions.
+
+    The residual r of a box of width h causes an error of h^k r in it and, by its integral, of h^d r within that
+    distance. Otherwise the second error is not larger, or not known: then the distance is zero.
+    """
+    layout, dim = problem.layout, problem.domain.dim
+    if layout.components > 1 or layout.has_time or not is_linear(problem):
+        return 0.0, 1
+    excess = max(max(problem.orders(axis)) for axis in range(dim)) - dim
+    sides = problem.domain.upper - problem.domain.lower
+    return (float(np.min(found.layers / sides, initial=1.0)), excess) if excess > 0 else (0.0, 1)

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
+from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.harmonic import grow_harmonic_functions, has_harmonic_regions
 from pdofm.adaptive.layer import CURVED_SIZE, Layer, find_curved_layer, find_layer
 from pdofm.adaptive.networks import grow_networks
 from pdofm.adaptive.refine import DEGREES, Refinement
 from pdofm.adaptive.schedule import arrives, ends_soon, pays
 from pdofm.adaptive.search import Search
 from pdofm.adaptive.singular import singular_functions
-from pdofm.adaptive.spaces import has_singular_space, singular_space
+from pdofm.adaptive.spaces import fits_boxes, has_singular_space, singular_space
 from pdofm.discrete.defaults import in_each_region
 from pdofm.domain import corners
 from pdofm.errors import PdofmError
@@ -55,12 +56,13 @@ class Rule:
 def default_policy(search: Search) -> None:
     """Apply the rules in order until the search is over.
 
-    Features at hand come first. An evolution is marched in time. In several regions the singular functions of each of
-    them are tried at once. Then come polynomials, in many dimensions those in few of the variables at first: where the
-    solution is smooth nothing is cheaper. Where they converge slowly come remedies for what is known to spoil them:
-    singular functions of corners, edges and round holes, then polynomials in boxes that adapt to holes, fronts, peaks
-    and corners; where boxes do not apply or do not suffice, a layer, details that take more polynomials, and a
-    partition of unity. Networks and random features, which depend least on the shape of the solution, come last.
+    Features at hand come first. An evolution is marched in time. In several regions harmonic functions, or the singular
+    functions of each of them, are tried at once. Then come polynomials, in many dimensions those in few of the
+    variables at first: where the solution is smooth nothing is cheaper. Where they converge slowly come remedies for
+    what is known to spoil them: singular functions of corners, edges and round holes, then polynomials in boxes that
+    adapt to holes, fronts, peaks and corners; where boxes do not apply or do not suffice, a layer, details that take
+    more polynomials, and a partition of unity. Networks and random features, which depend least on the shape of the
+    solution, come last.
     """
     apply(RULES, search)
 
@@ -194,6 +196,10 @@ def _is_periodic(search: Search) -> bool:
     return not problem.layout.has_time and axes == set(range(problem.domain.dim))
 
 
+def _has_harmonic_regions(search: Search) -> bool:
+    return has_harmonic_regions(search.problem)
+
+
 def _has_singular_regions(search: Search) -> bool:
     return search.problem.regions is not None and has_singular_space(search.problem)
 
@@ -251,7 +257,13 @@ RULES = (
     Rule("all sides are periodic", _is_periodic, _grow_fourier),
     Rule("many dimensions: few of them may interact", _has_many_dimensions, _grow_sparse_polynomials),
     Rule(
-        "regions are round, or have Laplace's equation",
+        "Laplace's equation in each region, perhaps with a constant source",
+        _has_harmonic_regions,
+        grow_harmonic_functions,
+        in_regions=True,
+    ),
+    Rule(
+        "regions are round, or have corners of their own",
         _has_singular_regions,
         _grow_singular_functions,
         in_regions=True,

@@ -97,11 +97,14 @@ class Search(Shown):
         best = self.best
         return best is not None and best.error_estimate < RESOLVED and self.verifier.hidden(best) <= HIDDEN
 
-    def attempt(self, space: str, why: str, features: Features, sampling: str = "sobol") -> Solution | None:
-        """Solve in a space and take note of it; None if that fails and something else has not."""
+    def attempt(
+        self, space: str, why: str, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None
+    ) -> Solution | None:
+        """Solve in a space and take note of it; None if that fails and something else has not. `counts` are the numbers
+        of points inside and on the boundary, if they are not the usual ones."""
         start = time.perf_counter()
         try:
-            found = replace(self.solved(features, sampling), space=space)
+            found = replace(self.solved(features, sampling, counts), space=space)
         except PdofmError as error:
             if self.best is None:
                 raise
@@ -149,14 +152,16 @@ class Search(Shown):
             self._evidence = verdict.evidence
         return verdict
 
-    def solved(self, features: Features, sampling: str = "sobol") -> Solution:
+    def solved(self, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None) -> Solution:
         """Solve in a space without taking note of it; a nonlinear problem from the best solution so far."""
         method, best = self.method, self.best
         if method is None and best is not None and best.stats.steps and self.resolved:
             points = self.verifier.points[: 4 * features.size]
             known = evaluate(best.features, best.coefficients, points)
             method = Newton(initial=fitted(features, points, known))
+        inside, around = (None, None) if counts is None else counts
         options = {"sampling": sampling, "tol": self.tol, "key": self.seed, "memory": self._memory}
+        options |= {"points": inside, "boundary_points": around}
         found = fit(self.problem, features, method=method, **options)
         if method is not self.method and not found.verdict.evidence.is_finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)

@@ -5,24 +5,24 @@ Around such a point the regions are sectors. With a flux k ∂u/∂n in each of 
     -(k w')' = α² k w,
 
 w and k w' continuous from sector to sector, and w = 0 or w' = 0 at the ends of the sectors that lie on the boundary.
-The smallest α > 0 follows from the eigenvalues of a small matrix.
+The exponents α > 0 follow from the eigenvalues of a small matrix. Boxes at such a point have r^α cos(αθ) and
+r^α sin(αθ) beside their polynomials.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
-from numpy.polynomial import chebyshev
-from scipy.linalg import eigh
 
 from pdofm._types import Points, Vector
-from pdofm.calculus.jets import unit
+from pdofm.adaptive.exponents import HIGHEST, exponents
+from pdofm.calculus.jets import Index, unit
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.domain import Part, Piece, Regions
-from pdofm.numerics.nodes import gauss
+from pdofm.features import SectorFunctions
 from pdofm.problem.conditions import Value
 from pdofm.problem.interface import FluxJump
 from pdofm.problem.problem import Problem
@@ -39,14 +39,18 @@ DIRECTIONS = 720
 STRAIGHT = 1e-3
 """An interface that turns by less than this, in radians, is smooth at a point."""
 
-DEGREE, WIDEST = 10, math.pi / 4
-"""Degree of the polynomials for w, and the widest part of a sector that one of them is used in."""
+UNKNOWN = 0.5
+"""Exponent that is assumed for systems, and where fluxes are no numbers times gradients."""
 
-ZERO = 1e-8
-"""Eigenvalues below this belong to constants."""
+FACTORS = 2
+"""Degree of the polynomials that singular functions are multiplied by where coefficients vary or the equation has terms
+of lower order."""
 
-IN_SYSTEMS = 0.5
-"""Exponent that is assumed for systems."""
+ISOTROPIC = 1e-6
+"""Derivatives along an interface in its flux, and differences of second derivatives, are none below this fraction."""
+
+ALONG = 0.01
+"""Two directions are the same if they differ by less than this, in radians."""
 
 
 @dataclass(frozen=True)
@@ -60,34 +64,6 @@ class Sector:
     @property
     def angle(self) -> float:
         return self.end - self.start
-
-
-def exponent(sectors: Sequence[tuple[float, float]], ends: tuple[bool, bool] | None = None) -> float:
-    """The smallest positive exponent α of solutions r^α w(θ) in sectors, given by their angles and coefficients k in
-    their order. `ends` says whether w is given (else k w') at the two ends; None closes the circle."""
-    parts = [(a / n, k) for a, k in sectors for n in [math.ceil(a / WIDEST)] for _ in range(n)]
-    size = len(parts) * DEGREE + 1
-    nodes = (1 - np.cos(np.pi * np.arange(DEGREE + 1) / DEGREE)) / 2
-    at, weights = np.polynomial.legendre.leggauss(DEGREE + 2)
-    at, weights = (at + 1) / 2, weights / 2
-    powers = np.linalg.inv(chebyshev.chebvander(2 * nodes - 1, DEGREE))
-    values = chebyshev.chebvander(2 * at - 1, DEGREE) @ powers
-    slopes = np.stack([chebyshev.chebval(2 * at - 1, 2 * chebyshev.chebder(c)) for c in powers.T])
-    stiff, mass = np.zeros((size, size)), np.zeros((size, size))
-    for i, (angle, k) in enumerate(parts):
-        here = slice(i * DEGREE, (i + 1) * DEGREE + 1)
-        stiff[here, here] += k / angle * (slopes * weights) @ slopes.T
-        mass[here, here] += k * angle * (values.T * weights) @ values
-    if ends is None:  # the last node is the first one
-        fold = np.eye(size, size - 1)
-        fold[-1, 0] = 1.0
-        stiff, mass = fold.T @ stiff @ fold, fold.T @ mass @ fold
-    else:
-        kept = slice(1 if ends[0] else 0, size - 1 if ends[1] else size)
-        stiff, mass = stiff[kept, kept], mass[kept, kept]
-    scale = 1 / np.sqrt(np.diagonal(mass))
-    found = eigh(scale[:, None] * stiff * scale, scale[:, None] * mass * scale, eigvals_only=True)
-    return math.sqrt(float(np.min(found[found > ZERO])))
 
 
 def sectors_at(regions: Regions, point: Vector, radius: float) -> list[list[Sector]]:
@@ -124,37 +100,65 @@ def sectors_at(regions: Regions, point: Vector, radius: float) -> list[list[Sect
     return [group for group in groups if group]
 
 
-def material_points(problem: Problem) -> list[tuple[Vector, float]]:
-    """The points of a plane domain with several regions where its solution may be singular, with their exponents."""
+@dataclass(frozen=True, eq=False)
+class _End:
+    """The end of a curve on which a term holds: the point, the direction of the curve there, and a point of the curve
+    nearby with its normal."""
+
+    point: Vector
+    direction: float
+    near: Points
+    normal: Points
+    term: Term
+
+
+def material_points(problem: Problem) -> list[tuple[Vector, float, dict[str, list[SectorFunctions]]]]:
+    """The points of a plane domain with several regions where its solution may be singular, with their exponents, and
+    the singular functions of each region as far as they are known."""
     regions = problem.regions
     if regions is None or problem.domain.dim != 2 or problem.domain.has_time:
         return []
     ends = _ends(problem)
     near, found = COINCIDENT * problem.domain.size, []
-    for point in _distinct(np.array([each for each, _, _ in ends]).reshape(-1, 2), near):
-        here = [(direction, term) for each, direction, term in ends if math.dist(each, point) <= near]
+    for point in _distinct(np.array([each.point for each in ends]).reshape(-1, 2), near):
+        here = [each for each in ends if math.dist(each.point, point) <= near]
         groups = sectors_at(regions, point, RADIUS * problem.domain.size)
-        exponents = [_exponent_of(problem, group, here) for group in groups]
-        known = [each for each in exponents if each is not None]
-        if known:
-            found.append((point, min(known)))
+        known = [each for group in groups for each in _wedges_of(problem, group, here)]
+        if not known:
+            continue
+        smallest, functions = min(float(alphas[0]) for _, alphas in known), dict[str, list[SectorFunctions]]()
+        for sectors, alphas in known if smallest < 1 - 1e-6 else ():
+            for sector in sectors:
+                name = regions.names[sector.region]
+                degree = _factors(problem, name, point)
+                if degree is not None and len(alphas) > 1:
+                    middle = (sector.start + sector.end) / 2
+                    direction = np.array([math.cos(middle), math.sin(middle)])
+                    used = alphas[alphas <= HIGHEST - degree].tolist()
+                    made = SectorFunctions(problem.domain, point, direction, used, degree)
+                    functions.setdefault(name, []).append(made)
+        found.append((point, smallest, functions))
     return found
 
 
-def _ends(problem: Problem) -> list[tuple[Vector, float, Term]]:
-    """The ends of all curves on which conditions hold, each with the direction of the curve there."""
+def _ends(problem: Problem) -> list[_End]:
+    """The ends of all curves on which conditions hold."""
+    return [
+        end
+        for term in problem.terms
+        for piece in (term.on.pieces if isinstance(term.on, Part) else ())
+        if piece.dim == 1 and piece.ends[0]
+        for end in _ends_of(piece, term)
+    ]
+
+
+def _ends_of(piece: Piece, term: Term) -> list[_End]:
+    points, normals = piece.chart(np.array([[0.0], [1e-6], [1 - 1e-6], [1.0]]))
     found = []
-    for term in problem.terms:
-        for piece in term.on.pieces if isinstance(term.on, Part) else ():
-            if piece.dim == 1 and piece.ends[0]:
-                found += [(*each, term) for each in _ends_of(piece)]
+    for end, near in ((0, 1), (3, 2)):
+        along = points[near] - points[end]
+        found.append(_End(points[end], math.atan2(along[1], along[0]), points[[near]], normals[[near]], term))
     return found
-
-
-def _ends_of(piece: Piece) -> list[tuple[Vector, float]]:
-    points, _ = piece.chart(np.array([[0.0], [1e-6], [1 - 1e-6], [1.0]]))
-    along = points[1] - points[0], points[2] - points[3]
-    return [(p, math.atan2(d[1], d[0])) for p, d in zip((points[0], points[3]), along, strict=True)]
 
 
 def _distinct(points: Points, near: float) -> list[Vector]:
@@ -165,30 +169,64 @@ def _distinct(points: Points, near: float) -> list[Vector]:
     return found
 
 
-def _exponent_of(problem: Problem, group: Sequence[Sector], here: Sequence[tuple[float, Term]]) -> float | None:
-    """The exponent of a group of sectors; None if nothing is singular there."""
+def _wedges_of(
+    problem: Problem, group: Sequence[Sector], here: Sequence[_End]
+) -> list[tuple[Sequence[Sector], Vector]]:
+    """The sectors of a group that are joined, with their exponents: only one where no more is known; none if nothing is
+    singular there."""
     closed = abs(sum(sector.angle for sector in group) - 2 * math.pi) < 1e-9
     if closed and (len(group) == 1 or all(abs(s.angle - math.pi) < STRAIGHT for s in group)):
-        return None
+        return []
     ends = None if closed else (_is_value(here, group[0].start), _is_value(here, group[-1].end))
     alike = ends is not None and ends[0] == ends[1]
     if alike and len(group) == 1 and abs(group[0].angle - math.pi) < STRAIGHT:
-        return None
+        return []
     if problem.layout.components > 1:
-        return _in_system(group, closed)
+        return [(group, np.array([_in_system(group, closed)]))]
     parts = _coupled(problem, group, here, closed)
-    return min(exponent(angles, kinds) for angles, kinds in _wedges(parts, ends))
+    if any(math.isnan(part.k) for part in parts):
+        return [(group, np.array([UNKNOWN]))]
+    found = []
+    for wedge, limits in _wedges(parts, ends):
+        found.append(([part.sector for part in wedge], exponents([(p.sector.angle, p.k) for p in wedge], limits)))
+    return found
+
+
+@lru_cache(maxsize=128)
+def _symbol_at(problem: Problem, region: str, point: tuple[float, ...]) -> tuple[dict[Index, float], bool] | None:
+    """The coefficients of a linear equation of second order at a point of a region, and whether they are constant."""
+    number, dim = problem.region_names.index(region), problem.domain.dim
+    symbol = symbol_of(problem.equations[number].lhs, problem.layout, dim, dim)
+    if not (symbol.is_computable and symbol.is_affine):
+        return None
+    found = symbol.coefficients(np.array([point]))
+    sizes = {index: float(found.coefficients[0, 0, i, 0]) for i, index in enumerate(found.indices)}
+    return sizes, symbol.has_constant_coefficients
+
+
+def _factors(problem: Problem, region: str, point: Vector) -> int | None:
+    """The degree of the polynomials that the singular functions of a region are multiplied by; None if its equation is
+    not k Δu at the point, apart from terms of lower order."""
+    known = _symbol_at(problem, region, tuple(point.tolist()))
+    if known is None:
+        return None
+    sizes, is_constant = dict(known[0]), known[1]
+    first, second = sizes.pop((2, 0), 0.0), sizes.pop((0, 2), 0.0)
+    mixed = max(abs(each) for index, each in {(1, 1): 0.0, **sizes}.items() if sum(index) >= 2)
+    if first == 0 or not math.isfinite(first) or max(abs(first - second), mixed) > ISOTROPIC * abs(first):
+        return None
+    return 0 if is_constant and not any(sizes.values()) else FACTORS
 
 
 def _in_system(group: Sequence[Sector], closed: bool) -> float:
     """A guess for displacements and velocities: convex corners of one region are not strongly singular."""
     total = sum(sector.angle for sector in group)
-    return math.pi / total if len(group) == 1 and not closed and total < math.pi else IN_SYSTEMS
+    return math.pi / total if len(group) == 1 and not closed and total < math.pi else UNKNOWN
 
 
-def _is_value(here: Sequence[tuple[float, Term]], angle: float) -> bool:
+def _is_value(here: Sequence[_End], angle: float) -> bool:
     """Whether values are given on the part of the boundary that leaves a point in a direction."""
-    kinds = [isinstance(term.lhs, Value) for along, term in here if term.pair is None and _turn(along, angle) < 0.01]
+    kinds = [isinstance(e.term.lhs, Value) for e in here if e.term.pair is None and _turn(e.direction, angle) < ALONG]
     return any(kinds) if kinds else True
 
 
@@ -198,16 +236,14 @@ def _turn(a: float, b: float) -> float:
 
 @dataclass(frozen=True)
 class _Part:
-    """A sector with its coefficient, and whether it is joined to the following one."""
+    """A sector with its coefficient, NaN if it is not known, and whether it is joined to the following one."""
 
-    angle: float
+    sector: Sector
     k: float
     joined: bool
 
 
-def _coupled(
-    problem: Problem, group: Sequence[Sector], here: Sequence[tuple[float, Term]], closed: bool
-) -> list[_Part]:
+def _coupled(problem: Problem, group: Sequence[Sector], here: Sequence[_End], closed: bool) -> list[_Part]:
     """The coefficients of the fluxes of each sector relative to its neighbours; sectors that exchange no flux by
     continuity of values are not joined."""
     assert problem.regions is not None
@@ -220,49 +256,53 @@ def _coupled(
         factors.append(1.0 if ratio is None else ratio)
     found = []
     for i, sector in enumerate(group):
-        found.append(_Part(sector.angle, k, joined[i] if i < len(joined) else False))
+        found.append(_Part(sector, k, joined[i] if i < len(joined) else False))
         k *= factors[i] if i < len(factors) else 1.0
     return found
 
 
-def _ratio(problem: Problem, pair: tuple[str, str], angle: float, here: Sequence[tuple[float, Term]]) -> float | None:
+def _ratio(problem: Problem, pair: tuple[str, str], angle: float, here: Sequence[_End]) -> float | None:
     """By how much the coefficient of the flux in the second region of a pair exceeds that in the first one, on the
-    interface that leaves a point in a direction."""
-    for along, term in here:
-        if term.pair in (pair, pair[::-1]) and isinstance(term.lhs, FluxJump) and _turn(along, angle) < 0.01:
-            assert isinstance(term.on, Part)
-            first, second = _coefficients(problem, term)
+    interface that leaves a point in a direction; NaN if the fluxes are no numbers times gradients."""
+    for end in here:
+        term = end.term
+        if term.pair in (pair, pair[::-1]) and isinstance(term.lhs, FluxJump) and _turn(end.direction, angle) < ALONG:
+            first, second = _coefficients(problem, end)
+            if math.isnan(first * second):
+                return math.nan
             return (second / first if term.pair == pair else first / second) if first * second > 0 else None
     return None
 
 
-def _coefficients(problem: Problem, term: Term) -> Float[np.ndarray, " 2"]:
-    """The factors of ∂u/∂n in the fluxes on both sides of an interface."""
-    assert isinstance(term.on, Part)
-    points, normals = term.on.pieces[0].chart(gauss(4)[:, None])
-    found = symbol_of(term.lhs, problem.layout_of(term), 2, 2).linearise(points, normals)
+def _coefficients(problem: Problem, end: _End) -> tuple[float, float]:
+    """The factors of ∂u/∂n in the fluxes on both sides of an interface, near its end; NaN where the flux is not one
+    along the normal."""
+    term = end.term
+    found = symbol_of(term.lhs, problem.layout_of(term), 2, 2).linearise(end.near, end.normal)
     if found is None:
-        return np.zeros(2)
-    total = np.zeros(2)
+        return 0.0, 0.0
+    gradient = np.zeros((2, found.coefficients.shape[3]))
     for axis in range(2):
         if unit(2, axis) in found.indices:
-            at = found.coefficients[:, 0, found.indices.index(unit(2, axis))]
-            total += np.mean(np.abs(at * normals[:, [axis]]), axis=0)
-    return total
+            gradient[axis] = found.coefficients[0, 0, found.indices.index(unit(2, axis))]
+    along = end.normal[0] @ gradient
+    beside = np.array([-end.normal[0, 1], end.normal[0, 0]]) @ gradient
+    first, second = np.where(np.abs(beside) <= ISOTROPIC * np.abs(along), np.abs(along), np.nan).tolist()
+    return first, second
 
 
 def _wedges(
     parts: Sequence[_Part], ends: tuple[bool, bool] | None
-) -> list[tuple[list[tuple[float, float]], tuple[bool, bool] | None]]:
+) -> list[tuple[Sequence[_Part], tuple[bool, bool] | None]]:
     """Groups of sectors that are joined, with their ends: an interface that does not join is an end with no flux."""
     if ends is None and all(part.joined for part in parts):
-        return [([(part.angle, part.k) for part in parts], None)]
+        return [(parts, None)]
     if ends is None:  # begin behind an interface that does not join
         first = next(i for i, part in enumerate(parts) if not part.joined) + 1
         parts, ends = [*parts[first:], *parts[:first]], (False, False)
     found, current, start = [], [], ends[0]
     for i, part in enumerate(parts):
-        current.append((part.angle, part.k))
+        current.append(part)
         last = i == len(parts) - 1
         if last or not part.joined:
             found.append((current, (start, ends[1] if last else False)))

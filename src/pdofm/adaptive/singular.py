@@ -7,8 +7,8 @@ bounded, and boxes are halved towards the point from the start. At other corners
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Bool
@@ -22,7 +22,7 @@ from pdofm.discrete.materials import make_tree
 from pdofm.domain import Domain, Part, corners, round_holes
 from pdofm.domain.edges import straight_edges
 from pdofm.domain.tree import BoxTree, Forest
-from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions
+from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions, SectorFunctions
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -51,16 +51,22 @@ AROUND = 2.0
 EXPONENTS = (4.0, 8.0)
 """The highest exponent at corners in small and in large spaces."""
 
+REMAINDER = 1.0
+"""Exponent of what remains at a singular point whose functions are known: sources and coefficients that vary add
+functions such as r² log r, which degrees of polynomials also help with."""
+
 Degrees = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class SingularPoint:
-    """A point where the solution may behave like r^exponent. Where its data jump it is bounded, and what is wrong in
-    the last box counts no more than the area of that."""
+    """A point where the solution may behave like r^exponent. Where regions meet, `functions` of each of them may be
+    known that behave as the solution does. Where its data jump it is bounded, and what is wrong in the last box counts
+    no more than the area of that."""
 
     point: Vector
     exponent: float
+    functions: Mapping[str, Sequence[SectorFunctions]] = field(default_factory=dict)
     jumps: bool = False
 
     @property
@@ -68,16 +74,21 @@ class SingularPoint:
         """Whether the gradient is not bounded."""
         return self.exponent < 1 - 1e-6
 
+    @property
+    def remainder(self) -> float:
+        """The exponent of what boxes cannot represent at the point."""
+        return max(self.exponent, REMAINDER) if self.functions else self.exponent
+
     def smallest(self, tol: float) -> float:
         """The size of boxes, relative to the domain, below which the singularity is not seen any more. What is wrong in
         the last box, r^α, is seen from far away as r^2α."""
-        power = 2 * self.exponent if self.is_strong else max(self.exponent, 1.0)
+        power = 2 * self.remainder if self.is_strong else max(self.exponent, 1.0)
         return max(DEEPEST, (0.1 * tol) ** (1 / power))
 
     def left(self, tol: float) -> float:
         """The relative error that the smallest boxes at a strong singularity leave; measured in a checkerboard of
         exponent 0.1, in which they are far from small enough, it is twice this."""
-        return 0.1 * self.smallest(tol) ** (2 * self.exponent) if self.is_strong else 0.0
+        return 0.1 * self.smallest(tol) ** (2 * self.remainder) if self.is_strong else 0.0
 
 
 def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> list[Features]:
@@ -118,6 +129,15 @@ def singular_points(problem: Problem) -> list[SingularPoint]:
     found += [
         SingularPoint(point, 0.5) for point in changes if all(math.dist(point, apex) > near for apex, _ in angles)
     ]
+    return found
+
+
+def functions_by_region(points: Sequence[SingularPoint]) -> dict[str, list[SectorFunctions]]:
+    """The singular functions of all points, by region."""
+    found: dict[str, list[SectorFunctions]] = {}
+    for point in points:
+        for name, functions in point.functions.items():
+            found.setdefault(name, []).extend(functions)
     return found
 
 
@@ -239,10 +259,3 @@ def grade(
         if following is None:
             return
         node = following
-
-
-def touches(tree: BoxTree, node: int, point: Vector) -> bool:
-    """Whether a point lies in a box or on its boundary."""
-    lower, upper = tree.box(node)
-    near = COINCIDENT * np.max(upper - lower)
-    return bool(np.all((point >= lower - near) & (point <= upper + near)))

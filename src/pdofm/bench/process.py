@@ -45,7 +45,7 @@ def ask(*arguments: str, environment: Mapping[str, str] | None = None, limit: fl
     """
     # Files, unlike pipes, keep everything that was written before the process crashed or was killed.
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        command, variables = [sys.executable, *arguments], os.environ | ORDINARY | (environment or {})
+        command, variables = [sys.executable, *arguments], os.environ | ORDINARY | dict(environment or {})
         start, code = time.perf_counter(), None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = subprocess.run(

@@ -237,7 +237,7 @@ def random_polynomial(problem: Problem, cover: AnyCover) -> Coefficients:
     """The coefficients in all patches of a product of random polynomials of one coordinate, one for each component;
     constant along axes that are periodic. For features that are no polynomials, random coefficients."""
     rng, patches, domain = np.random.default_rng(0), cover.patches, problem.domain
-    if not patches.are_polynomials:
+    if not patches.are_polynomials.all():
         return rng.standard_normal((int(patches.sizes.sum()), problem.layout.components))
     degrees = np.minimum(patches.degrees.min(axis=0), PROBE_DEGREE)
     degrees[[each.axis for each in problem.stated if isinstance(each, Periodic)]] = 0

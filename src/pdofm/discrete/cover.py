@@ -5,6 +5,7 @@ shares most with: one polynomial lives on both. What carries one polynomial is a
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,9 @@ from jaxtyping import Bool, Float, Int
 from pdofm._types import Mask, Points, Vector
 from pdofm.domain import Domain, Piece
 from pdofm.domain.tree import BoxTree, Faces, TreeArrays
-from pdofm.features.boxes import BoxPolynomials, InBoxes, Patches, grouped
+from pdofm.features import Concatenate, Features, SectorFunctions
+from pdofm.features.boxes import BoxPolynomials, InBoxes
+from pdofm.features.patches import Patches, grouped
 from pdofm.numerics.nodes import midpoints
 from pdofm.numerics.sampling import UnitPoints
 
@@ -73,10 +76,18 @@ class Cover(Located):
         tree: the boxes.
         degrees: of the polynomials along each axis, for every leaf.
         known: what was found out about boxes before; boxes never change.
+        singular: functions that patches at singular points have beside their polynomials.
     """
 
-    def __init__(self, domain: Domain, tree: BoxTree, degrees: dict[int, tuple[int, ...]], known: dict[int, Inside]):
-        self.domain, self.tree, self._degrees, self.known = domain, tree, degrees, known
+    def __init__(
+        self,
+        domain: Domain,
+        tree: BoxTree,
+        degrees: dict[int, tuple[int, ...]],
+        known: dict[int, Inside],
+        singular: Sequence[SectorFunctions] = (),
+    ):
+        self.domain, self.tree, self._degrees, self.known, self._singular = domain, tree, degrees, known, singular
         self.leaves = tree.leaves
         self.intervals: dict[Piece, tuple[Vector, np.ndarray]] = {}  # of curves: where they pass from patch to patch
         self._learn()
@@ -202,7 +213,21 @@ class Cover(Located):
     def patches(self) -> Patches:
         """The patches, each with a box around its inner part."""
         degrees = [self._degrees[members[0]] for members in self.members]
-        return Patches(*self.corners(), np.array(degrees, dtype=int))
+        return Patches(*self.corners(), np.array(degrees, dtype=int), self._singular_functions())
+
+    def _singular_functions(self) -> dict[int, Features]:
+        """The singular functions of patches that touch their apexes; of several sectors at one point those of the
+        sector that a patch lies in."""
+        found: dict[int, Features] = {}
+        for apex in dict.fromkeys(tuple(each.apex.tolist()) for each in self._singular):
+            sectors = [each for each in self._singular if tuple(each.apex.tolist()) == apex]
+            touching = [node for node in self.numbers if self.tree.touches(node, np.array(apex))]
+            for patch in dict.fromkeys(self.numbers[node] for node in touching):
+                lower, upper = self.tree.corners(np.array([n for n in touching if self.numbers[n] == patch]))
+                toward = np.mean(lower + upper, axis=0) / 2 - apex
+                own = max(sectors, key=lambda each, toward=toward: float(each.middle @ toward))
+                found[patch] = Concatenate(found[patch], own) if patch in found else own
+        return found
 
     @cached_property
     def fraction(self) -> Float[np.ndarray, " P"]:

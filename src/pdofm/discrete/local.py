@@ -22,7 +22,7 @@ from pdofm.discrete.weighted import Weighted
 from pdofm.domain import Part
 from pdofm.errors import SolveError
 from pdofm.features import Features
-from pdofm.features.boxes import tensor_indices
+from pdofm.features.patches import tensor_indices
 from pdofm.features.spectral import products, tables
 from pdofm.numerics.blocks import BlockQR, Leaf
 from pdofm.numerics.nodes import tensor_chebyshev
@@ -200,7 +200,7 @@ class LocalProblem(Weighted):
                     raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
                 links.append((number, rows))
                 shifts.append(right)
-            size, dependent = int(self.patches.sizes[patch]) * self.components, not self.patches.are_polynomials
+            size, dependent = int(self.patches.sizes[patch]) * self.components, not self.patches.are_polynomials[patch]
             if not (self.cover.whole[patch] or dependent):
                 largest = max((float(np.abs(part).max()) for part in parts), default=1.0)
                 own.append(REGULAR * largest * np.eye(size))
@@ -241,7 +241,7 @@ class LocalProblem(Weighted):
         component by component."""
         points = term.placed.points[here]
         G = term.sides()[side][1][here] * scale[:, :, None, None]
-        if term.term.on is None and self.cover.whole[patch] and self.patches.are_polynomials:
+        if term.term.on is None and self.cover.whole[patch] and self.patches.are_polynomials[patch]:
             # Patches of one shape share a table.
             slopes = 2 / (self.patches.upper[patch] - self.patches.lower[patch])
             jets = _reference_jets(self.patches.shape(patch), term.which)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from pdofm.calculus.jets import Index
 from pdofm.calculus.terms import Average, Term
 from pdofm.discrete.skeleton import Placed
-from pdofm.features.boxes import grouped
+from pdofm.features.patches import grouped
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,8 +1,9 @@
 """Covers of several regions: every region has a tree of boxes of its own, and patches of different regions meet on the
 interfaces between them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -13,8 +14,8 @@ from pdofm.discrete.cover import Cover, Inside, Located
 from pdofm.discrete.skeleton import Placed, Seam, on_part, seams
 from pdofm.domain import Domain, Part, Piece
 from pdofm.domain.tree import BoxTree, Forest
-from pdofm.features import Features
-from pdofm.features.boxes import Patches
+from pdofm.features import Features, SectorFunctions
+from pdofm.features.patches import Patches
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.sampling import UnitPoints
 
@@ -25,12 +26,19 @@ SURFACE_POINTS = 2**15
 class MaterialCover:
     """The patches of a forest over several regions, numbered region by region. It is used like a `Cover`."""
 
-    def __init__(self, domain: Domain, tree: Forest, degrees: dict[int, tuple[int, ...]], known: dict[int, Inside]):
+    def __init__(
+        self,
+        domain: Domain,
+        tree: Forest,
+        degrees: dict[int, tuple[int, ...]],
+        known: dict[int, Inside],
+        singular: Mapping[str, Sequence[SectorFunctions]],
+    ):
         assert domain.materials is not None
         self.domain, self.tree, self.regions = domain, tree, domain.materials
         self.covers = [
-            Cover(region, tree.branch(number), degrees, known)
-            for number, region in enumerate(self.regions.by_name.values())
+            Cover(region, tree.branch(number), degrees, known, singular.get(name, ()))
+            for number, (name, region) in enumerate(self.regions.by_name.items())
         ]
         self.starts = np.cumsum([0, *(len(cover.patches) for cover in self.covers)])
         self._pairs: dict[tuple[str, str], _Across] = {}
@@ -64,7 +72,12 @@ class MaterialCover:
     def patches(self) -> Patches:
         """The patches, each with a box around its inner part."""
         each = [cover.patches for cover in self.covers]
-        return Patches(*(np.concatenate([getattr(p, name) for p in each]) for name in ("lower", "upper", "degrees")))
+        shifted = zip(each, self.starts.tolist(), strict=False)
+        singular = {start + i: functions for p, start in shifted for i, functions in p.singular.items()}
+        lower, upper, degrees = (
+            np.concatenate([getattr(p, name) for p in each]) for name in ("lower", "upper", "degrees")
+        )
+        return Patches(lower, upper, degrees, singular)
 
     @cached_property
     def features(self) -> RegionPolynomials:
@@ -142,11 +155,15 @@ AnyCover = Cover | MaterialCover
 
 
 def make_cover(
-    domain: Domain, tree: BoxTree, degrees: dict[int, tuple[int, ...]], known: dict[int, Inside]
+    domain: Domain,
+    tree: BoxTree,
+    degrees: dict[int, tuple[int, ...]],
+    known: dict[int, Inside],
+    singular: Mapping[str, Sequence[SectorFunctions]] = MappingProxyType({}),
 ) -> AnyCover:
-    """The patches of a tree over a domain, or of a forest over its regions."""
+    """The patches of a tree over a domain, or of a forest over its regions, with singular functions for each region."""
     if isinstance(tree, Forest):
-        return MaterialCover(domain, tree, degrees, known)
+        return MaterialCover(domain, tree, degrees, known, singular)
     return Cover(domain, tree, degrees, known)
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from pdofm._types import Mask, Normals, Points, Vector
 from pdofm.discrete.cover import Cover, Located, face_points
 from pdofm.domain import Domain, Part, Piece
-from pdofm.features.boxes import Patches
+from pdofm.features.patches import Patches
 from pdofm.numerics.nodes import gauss, gauss_weights, midpoints, tensor, tensor_gauss
 
 FIRST_LOOK = 64

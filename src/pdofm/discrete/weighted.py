@@ -30,7 +30,7 @@ CUT_POINTS = 2.0
 """Points of the equation per polynomial in a patch that is cut by the boundary."""
 
 FEATURE_POINTS = 2.0
-"""Points of the equation per feature in a whole patch; polynomials have as many points as there are of them."""
+"""Points of the equation per feature in a whole patch; polynomials alone have as many points as there are of them."""
 
 USUAL_DEGREE = 10.0
 """Degree at which rows of the equation weigh alike with one region and with several."""
@@ -106,7 +106,7 @@ class Weighted:
     def more(self) -> Float[np.ndarray, " P"]:
         """Points of the equation along each axis of a patch, relative to those of a whole patch."""
         fraction = np.maximum(self.cover.fraction, 0.05)
-        whole = 1.0 if self.patches.are_polynomials else FEATURE_POINTS
+        whole = np.where(self.patches.are_polynomials, 1.0, FEATURE_POINTS)
         return np.where(self.cover.whole, whole, CUT_POINTS / fraction) ** (1 / self.patches.degrees.shape[1])
 
     @cached_property

@@ -1,5 +1,6 @@
 """The round holes of a domain, found from its boundary."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +25,13 @@ class RoundHole(NamedTuple):
 
 def round_holes(domain: Domain) -> list[RoundHole]:
     """The round holes of a domain in two or more dimensions, each once; notches and fillets count as well."""
+    return list(_round_holes(domain))
+
+
+@lru_cache(maxsize=128)
+def _round_holes(domain: Domain) -> tuple[RoundHole, ...]:
     if domain.dim < 2 or domain.has_time:
-        return []
+        return ()
     near, found = ROUND * domain.size, list[RoundHole]()
     for piece in domain.pieces:
         hole = _round_hole(piece, near)
@@ -33,7 +39,7 @@ def round_holes(domain: Domain) -> list[RoundHole]:
             continue
         if all(np.linalg.norm(hole.center - other.center) > near for other in found):
             found.append(hole)
-    return found
+    return tuple(found)
 
 
 def _round_hole(piece: Piece, near: float) -> RoundHole | None:

@@ -12,6 +12,9 @@ from pdofm.domain.vectors import Numbers, finite_vector
 NEAR = 1e-15
 """Points nearer to a cut than this, times the largest coordinate, are on it."""
 
+TOUCHING = 1e-9
+"""Points nearer to a box than this, relative to its size, touch it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Faces:
@@ -55,6 +58,12 @@ class BoxTree:
             tree._lower[first], tree._upper[first] = tree._lower[node], below
             tree._lower[second], tree._upper[second] = above, tree._upper[node]
         return tree
+
+    def touches(self, node: int, point: Vector) -> bool:
+        """Whether a point lies in a box or on its boundary."""
+        lower, upper = self.box(node)
+        near = TOUCHING * np.max(upper - lower)
+        return bool(np.all((point >= lower - near) & (point <= upper + near)))
 
     @property
     def leaves(self) -> Int[np.ndarray, " n"]:

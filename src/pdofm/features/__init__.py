@@ -11,9 +11,11 @@ from pdofm.features.edges import EdgeFunctions
 from pdofm.features.harmonic import HarmonicPolynomials
 from pdofm.features.holes import HoleFunctions
 from pdofm.features.io import load, save
+from pdofm.features.mirrored import Mirrored
 from pdofm.features.network import NetworkFeatures
 from pdofm.features.partition import OVERLAP, PartitionOfUnity
 from pdofm.features.random import RandomFeatures
+from pdofm.features.sector import SectorFunctions
 from pdofm.features.slabs import Slabs
 from pdofm.features.sparse import SparsePolynomials
 from pdofm.features.spectral import Chebyshev, Fourier
@@ -36,10 +38,12 @@ __all__ = [
     "HarmonicPolynomials",
     "HoleFunctions",
     "InBoxes",
+    "Mirrored",
     "NetworkFeatures",
     "PartitionOfUnity",
     "RandomFeatures",
     "RegionFeatures",
+    "SectorFunctions",
     "Slabs",
     "SparsePolynomials",
     "StretchedPolynomials",

@@ -3,8 +3,7 @@ products of Chebyshev polynomials."""
 
 import abc
 import math
-from collections.abc import Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -20,136 +19,10 @@ from pdofm.domain.tree import BoxTree, TreeArrays
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Jets, Unmapped, check_count
 from pdofm.features.box import Corner, HasBox, box_of
-from pdofm.features.spectral import contracted, products, table, tables
-from pdofm.numerics.batches import slices
-
-MANY_POINTS = 64
-"""With more points than this in each patch, functions are evaluated patch by patch."""
+from pdofm.features.patches import Patches, grouped, tensor_indices
 
 MOST_POLYNOMIALS = 2**20
 """Products of polynomials in one box, at most."""
-
-CHUNK_BYTES = 2**22
-"""Size of the coefficients that are copied to points at once."""
-
-
-@lru_cache(maxsize=256)
-def tensor_indices(degrees: tuple[int, ...]) -> Int[np.ndarray, "m d"]:
-    """All multi-indices up to a degree per axis; the last axis runs fastest."""
-    return np.stack(np.meshgrid(*(np.arange(k + 1) for k in degrees), indexing="ij"), axis=-1).reshape(-1, len(degrees))
-
-
-class Patches:
-    """Boxes that carry polynomials: corners (P, d), and degrees (P, d).
-
-    A patch is a box on which one polynomial lives; it may belong to several leaves of a tree.
-    """
-
-    are_polynomials = True
-    """Whether each patch has the tensor products of Chebyshev polynomials up to its degrees, which are independent."""
-
-    def __init__(self, lower: Points, upper: Points, degrees: Int[np.ndarray, "P d"]):
-        self.lower, self.upper, self.degrees = lower, upper, degrees
-
-    def __len__(self) -> int:
-        return len(self.lower)
-
-    @cached_property
-    def along(self) -> Int[np.ndarray, "P d"]:
-        """The degrees of polynomials that resolve as much along a line: they tell how many points faces need."""
-        return self.degrees
-
-    @cached_property
-    def sizes(self) -> Int[np.ndarray, " P"]:
-        """Number of polynomials in each patch."""
-        return np.prod(self.degrees + 1, axis=1)
-
-    @cached_property
-    def starts(self) -> Int[np.ndarray, " P"]:
-        """The first polynomial of each patch, in the order of all of them; one more at the end."""
-        return np.concatenate([[0], np.cumsum(self.sizes)])
-
-    def of(self, patch: int) -> slice:
-        """The polynomials of a patch."""
-        return slice(int(self.starts[patch]), int(self.starts[patch + 1]))
-
-    def shape(self, patch: int) -> tuple[int, ...]:
-        """The degrees of a patch."""
-        return tuple(self.degrees[patch].tolist())
-
-    def jets(self, patch: int, points: Points, which: Sequence[Index]) -> Jets:
-        """The derivatives of the polynomials of a patch at points."""
-        degrees = self.shape(patch)
-        along = tables(points, self.lower[patch], self.upper[patch], degrees, which)
-        return products(along, tensor_indices(degrees), which)
-
-    def expand(
-        self, patch: int, points: Points, which: Sequence[Index], coefficients: Float[np.ndarray, "m C"]
-    ) -> Float[np.ndarray, "a n C"]:
-        """The derivatives at points of functions on a patch."""
-        degrees = self.shape(patch)
-        along = tables(points, self.lower[patch], self.upper[patch], degrees, which)
-        return contracted(along, tensor_indices(degrees), which, coefficients)
-
-    def expand_all(
-        self,
-        owner: Int[np.ndarray, " n"],
-        points: Points,
-        which: Sequence[Index],
-        coefficients: Float[np.ndarray, "m C"],
-    ) -> Float[np.ndarray, "a n C"]:
-        """The derivatives at points of functions on all patches, of each point in the patch that owns it."""
-        found = np.zeros((len(which), len(points), coefficients.shape[1]))
-        if len(points) > MANY_POINTS * len(np.unique(owner)):
-            for patch, at in grouped(owner):
-                found[:, at] = self.expand(patch, points[at], which, coefficients[self.of(patch)])
-            return found
-        # Few points in each of many patches: all patches of one shape at once.
-        shapes, kind = np.unique(self.degrees, axis=0, return_inverse=True)
-        for number, at in grouped(kind.reshape(-1)[owner]):
-            degrees = tuple(shapes[number].tolist())
-            size = int(np.prod(shapes[number] + 1)) * coefficients.shape[1]
-            for here in slices(len(at), max(64, CHUNK_BYTES // (8 * size))):
-                some = at[here]
-                found[:, some] = self._gathered(owner[some], points[some], which, coefficients, degrees)
-        return found
-
-    def _gathered(
-        self,
-        owner: Int[np.ndarray, " n"],
-        points: Points,
-        which: Sequence[Index],
-        coefficients: Float[np.ndarray, "m C"],
-        degrees: tuple[int, ...],
-    ) -> Float[np.ndarray, "a n C"]:
-        """The same for patches of one shape, with the coefficients copied to every point."""
-        slopes = 2 / (self.upper - self.lower)[owner]
-        y = (points - (self.upper + self.lower)[owner] / 2) * slopes
-        orders = [max(index[axis] for index in which) for axis in range(len(degrees))]
-        along = [
-            table([y[:, i], slopes[:, i], *[0.0] * (order - 1)][: order + 1], k)
-            for i, (order, k) in enumerate(zip(orders, degrees, strict=True))
-        ]
-        count = int(np.prod([k + 1 for k in degrees]))
-        copied = coefficients[self.starts[owner][:, None] + np.arange(count)]
-        grid = copied.reshape(len(points), *(k + 1 for k in degrees), -1)
-        found = np.empty((len(which), len(points), coefficients.shape[1]))
-        first: dict[int, np.ndarray] = {}
-        for out, (order, *others) in zip(found, which, strict=True):
-            if order not in first:
-                first[order] = np.einsum("kn,nk...->n...", along[0][order], grid)
-            value = first[order]
-            for each, more in zip(along[1:], others, strict=True):
-                value = np.einsum("kn,nk...->n...", each[more], value)
-            out[...] = value
-        return found
-
-
-def grouped(numbers: Int[np.ndarray, " n"]) -> Iterator[tuple[int, Int[np.ndarray, " k"]]]:
-    """The positions of each number, number by number."""
-    order = np.argsort(numbers, kind="stable")
-    unique, first = np.unique(numbers[order], return_index=True)
-    return zip(unique.tolist(), np.split(order, first[1:]), strict=True)
 
 
 class InBoxes(Unmapped):
@@ -183,7 +56,8 @@ class InBoxes(Unmapped):
     @property
     def most_at_a_point(self) -> int:
         # One axis after the other is contracted, so that a point never has all products at once.
-        return int(np.max(self.degrees)) + 1 if self.patches.are_polynomials else int(self.patches.sizes.max())
+        patches = self.patches
+        return max(int(np.max(self.degrees)) + 1, int(np.max(patches.sizes, initial=0, where=~patches.are_polynomials)))
 
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pdofm._types import FeatureValues, Key, Point, Points
 from pdofm.calculus.jets import Index
@@ -23,11 +23,9 @@ from pdofm.domain.tree import BoxTree, TreeArrays
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Features, Jets
 from pdofm.features.box import Corner, HasBox
-from pdofm.features.boxes import InBoxes, Patches, equal_boxes, grouped, numbered
+from pdofm.features.boxes import InBoxes, equal_boxes, numbered
+from pdofm.features.patches import SPECIAL, Patches, grouped
 from pdofm.numerics.sampling import generator
-
-SPECIAL = 0.5
-"""Of features of rank 0, such as the singular functions of a corner, so many are different on a face."""
 
 
 class FeaturePatches(Patches):
@@ -38,8 +36,6 @@ class FeaturePatches(Patches):
         local: the features in each box.
         used: how many of them, the leading ones, each box has.
     """
-
-    are_polynomials = False
 
     def __init__(
         self,
@@ -60,6 +56,13 @@ class FeaturePatches(Patches):
         faces = max(self.degrees.shape[1] - 1, 1)
         on_faces = (self.degrees + 1) ** faces + (SPECIAL / faces**2 * np.array(special)).astype(int)[:, None]
         return np.ceil(on_faces ** (1 / faces) - 1e-9).astype(int) - 1
+
+    @cached_property
+    def are_polynomials(self) -> Bool[np.ndarray, " P"]:
+        return np.zeros(len(self), dtype=bool)
+
+    def polynomials(self, patch: int) -> slice:
+        return slice(0, 0)
 
     @cached_property
     def sizes(self) -> Int[np.ndarray, " P"]:

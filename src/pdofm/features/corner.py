@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Complex, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, highest_order, product
@@ -149,7 +149,7 @@ class CornerFunctions(Unmapped):
                 along = (points - apex) @ turn.T
                 singular = singular_jet(along, turn, self._exponents(angle), below)
                 singular = {index: each[None] for index, each in singular.items()}
-                factors = (_radial if self.radial else _monomials)(along, turn, self._powers(), below)
+                factors = (_radial if self.radial else monomials)(along, turn, self._powers(), below)
                 jet = product(factors, singular, which)
                 rows = len(self._powers()) * 2 * len(self._exponents(angle))
                 for out, index in zip(found, which, strict=True):
@@ -184,13 +184,13 @@ class CornerFunctions(Unmapped):
         """The exponents α at a corner of that angle, up to the highest."""
         first = self.first or math.pi / angle / (2 if self.mixed else 1)
         found = first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
-        return found[~_is_whole(found)] if self.radial else found
+        return found[~are_whole(found)] if self.radial else found
 
     def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
         """The singular functions in coordinates along and across the bisector of the angle, so that the branch cut lies
         outside the domain."""
         exponents = self._exponents(angle)
-        whole = jnp.asarray(_is_whole(exponents))
+        whole = jnp.asarray(are_whole(exponents))
         log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
         size, phase = jnp.exp(exponents * log), exponents * theta
         cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
@@ -207,22 +207,20 @@ def singular_jet(
     along: Points, turn: Float[np.ndarray, "2 2"], exponents: Vector, which: Sequence[Index]
 ) -> dict[Index, Float[np.ndarray, "k n"]]:
     """The derivatives `which`, with respect to two coordinates x, of the real parts and then of the imaginary parts of
-    z^α, or of z^α log z where α is an integer. All exponents are multiples of the first. The points z, in `along` as
-    pairs, are an affine function of x with the matrix `turn`, a rotation times a factor.
+    z^α, or of z^α log z where α is an integer. The points z, in `along` as pairs, are an affine function of x with the
+    matrix `turn`, a rotation times a factor.
 
     With ∂z/∂x₁ = i z₀ and z₀ = ∂z/∂x₀, ∂^α f(z) = f^(|α|) z₀^|α| i^α₁.
     """
     z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
     with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
-        log, inverse = np.log(np.sum(along**2, axis=1)) / 2 + 1j * np.arctan2(along[:, 1], along[:, 0]), 1 / z
-        first = np.exp(exponents[0] * log.real) * np.exp(1j * (exponents[0] * log.imag))
-        multiples = np.round(exponents / exponents[0]).astype(int)
-        values = np.cumprod(np.repeat(first[None], multiples[-1], axis=0), axis=0)[multiples - 1]
+        size, angle = np.log(np.sum(along**2, axis=1)) / 2, np.arctan2(along[:, 1], along[:, 0])
+        log, inverse, values = size + 1j * angle, 1 / z, _powers_of(size, angle, exponents)
         derivatives = []
         # The k-th derivatives of z^a and z^a log z are z^(a-k) times p and p log z + q.
         p, q = np.ones(len(exponents)), np.zeros(len(exponents))
         for order in range(highest_order(which) + 1):
-            factor = np.where(_is_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
+            factor = np.where(are_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
             derivatives.append(factor * values)
             values = values * inverse
             p, q = p * (exponents - order), p + q * (exponents - order)
@@ -233,12 +231,23 @@ def singular_jet(
     return found
 
 
-def _is_whole(exponents: Vector) -> Bool[np.ndarray, " k"]:
+def _powers_of(
+    log: Float[np.ndarray, " n"], angle: Float[np.ndarray, " n"], exponents: Float[np.ndarray, " k"]
+) -> Complex[np.ndarray, "k n"]:
+    """z^α from log |z| and the angle of z. Multiples of the first exponent are powers of one function."""
+    multiples = np.round(exponents / exponents[0]).astype(int)
+    if np.max(np.abs(multiples * exponents[0] - exponents)) > 1e-14 * exponents[-1]:
+        return np.exp(exponents[:, None] * log) * np.exp(1j * (exponents[:, None] * angle))
+    first = np.exp(exponents[0] * log) * np.exp(1j * (exponents[0] * angle))
+    return np.cumprod(np.repeat(first[None], multiples[-1], axis=0), axis=0)[multiples - 1]
+
+
+def are_whole(exponents: Vector) -> Bool[np.ndarray, " k"]:
     """Which exponents are integers, up to rounding."""
     return np.abs(exponents - np.round(exponents)) < 1e-9
 
 
-def _monomials(
+def monomials(
     along: Points, turn: Float[np.ndarray, "2 2"], powers: Sequence[tuple[int, int]], which: Sequence[Index]
 ) -> dict[Index, Float[np.ndarray, "f 1 n"]]:
     """The derivatives of y₀^p y₁^q with respect to x, where y = `along` is affine in x with matrix `turn`."""

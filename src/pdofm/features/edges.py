@@ -39,6 +39,9 @@ from pdofm.features.spectral import table
 DEPTH = 1e-6
 """How far inside of the box its vertices are examined, relative to its sides."""
 
+MOST_EXPONENT = 100.0
+"""The largest exponent in a file; beyond it nothing is singular."""
+
 Vertex = tuple[int, int, int]
 """The sides, 0 or 1, at which the three coordinates are."""
 
@@ -95,12 +98,22 @@ class EdgeFunctions(Unmapped):
 
     def __check_init__(self) -> None:
         check_count("degree", self.degree, least=0, most=LARGEST_DEGREE)
-        edges, vertices = set(combinations((0, 1, 2), (0, 1), (0, 1))), set(combinations((0, 1), repeat=3))
-        if self.dim != 3 or not (edges >= set(self.edges) and vertices >= set(self.vertices)):
-            raise FeaturesError("EdgeFunctions belong to edges and vertices of a box in three dimensions.")
+        vertices = set(combinations((0, 1), repeat=3))
+        if self.dim != 3 or not vertices >= set(self.vertices):
+            raise FeaturesError("EdgeFunctions belong to edges and vertices of a solid in three dimensions.")
 
     def check_arrays(self) -> None:
-        """There is no array but the corners of the box."""
+        shapes = [np.shape(each) for each in (self.starts, self.frames, self.reach)]
+        count = len(self.angles)
+        fit = shapes == [(count, 3), (count, 3, 3), (count, 2)]
+        if (
+            not fit
+            or not all(0 < angle < 2 * math.pi for angle in self.angles)
+            or not 0 < self.highest <= MOST_EXPONENT
+        ):
+            raise FeaturesError(
+                "The arrays of EdgeFunctions do not fit together: an edge has a start, a frame, a reach and an angle."
+            )
 
     @property
     def size(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import FeatureValues, Point, Points
-from pdofm.calculus.jets import Index, closure, highest_order, unit
+from pdofm.calculus.jets import Index, Jet, closure, highest_order, product, unit
 from pdofm.errors import FeaturesError
 from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count
 from pdofm.features.box import Corner, HasBox, box_of
@@ -30,14 +30,16 @@ class HarmonicPolynomials(Unmapped):
         domain: a domain in two or three dimensions.
         degree: the highest degree.
         lowest: the lowest degree; polynomials of lower degrees are left to other features.
+        raised: whether to add r² and r² times each coordinate, which are not harmonic: a constant source takes r².
     """
 
     lower: Corner
     upper: Corner
     degree: int = eqx.field(static=True)
     lowest: int = eqx.field(static=True)
+    raised: bool = eqx.field(static=True)
 
-    def __init__(self, domain: HasBox, degree: int, lowest: int = 0):
+    def __init__(self, domain: HasBox, degree: int, lowest: int = 0, *, raised: bool = False):
         self.lower, self.upper = box_of(domain)
         if len(self.lower) not in (2, 3):
             raise FeaturesError(
@@ -45,7 +47,7 @@ class HarmonicPolynomials(Unmapped):
                 "Chebyshev."
             )
         self.lowest = check_count("lowest", lowest, least=0)
-        self.degree = check_count("degree", degree, least=self.lowest)
+        self.degree, self.raised = check_count("degree", degree, least=self.lowest), raised
 
     def __check_init__(self) -> None:
         check_count("degree", self.degree, least=check_count("lowest", self.lowest, least=0), most=LARGEST_DEGREE)
@@ -55,11 +57,16 @@ class HarmonicPolynomials(Unmapped):
 
     @property
     def size(self) -> int:
-        return len(self._degrees())
+        return self._more + len(self._degrees())
 
     @property
     def ranks(self) -> Float[np.ndarray, " m"]:
-        return self._degrees() / (self.degree + 1)
+        return np.concatenate([np.zeros(self._more), self._degrees() / (self.degree + 1)])
+
+    @property
+    def _more(self) -> int:
+        """How many functions are not harmonic; they come first."""
+        return self.dim + 1 if self.raised else 0
 
     def _degrees(self) -> Int[np.ndarray, " m"]:
         """The degree of each polynomial, in ascending order."""
@@ -74,15 +81,15 @@ class HarmonicPolynomials(Unmapped):
     def __call__(self, x: Point) -> FeatureValues:
         lower, upper = jnp.asarray(self.lower), jnp.asarray(self.upper)
         y = (x - (lower + upper) / 2) * (2 / jnp.linalg.norm(upper - lower))
+        more = (y @ y) * jnp.concatenate([jnp.ones(1), y])[: self._more]
         if self.dim == 3:
-            return jnp.stack([each[()] for each in solid_harmonics([{(): c} for c in y], self.degree, [()])])[
-                self._first :
-            ]
+            found = [each[()] for each in solid_harmonics([{(): c} for c in y], self.degree, [()])]
+            return jnp.concatenate([more, jnp.stack(found)[self._first :]])
         real, imaginary, found = jnp.ones(()), jnp.zeros(()), [jnp.ones(())]
         for _ in range(self.degree):
             real, imaginary = real * y[0] - imaginary * y[1], real * y[1] + imaginary * y[0]
             found += [real, imaginary]
-        return jnp.stack(found)[self._first :]
+        return jnp.concatenate([more, jnp.stack(found)[self._first :]])
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         lower, upper = np.asarray(self.lower), np.asarray(self.upper)
@@ -90,8 +97,27 @@ class HarmonicPolynomials(Unmapped):
         y = (points - (lower + upper) / 2) * scale
         found = np.empty((len(which), self.size, len(points)))
         for out, each in zip(found, (_plane if self.dim == 2 else _space)(y, scale, self.degree, which), strict=True):
-            out[...] = each[self._first :]
+            out[self._more :] = each[self._first :]
+        if self.raised:
+            jet = _raised(y, scale, which)
+            for out, index in zip(found, which, strict=True):
+                out[: self._more] = jet[index]
         return np.swapaxes(found, 1, 2)
+
+
+def _raised(y: Points, scale: float, which: Sequence[Index]) -> dict[Index, Float[np.ndarray, "k n"]]:
+    """The derivatives of |y|² and of its products with each coordinate."""
+    dim, ones = y.shape[1], np.ones(len(y))
+    zero = (0,) * dim
+    square: Jet = {zero: np.sum(y**2, axis=1)[None]}
+    linear: Jet = {zero: np.concatenate([ones[None], y.T])}
+    for axis in range(dim):
+        first = unit(dim, axis)
+        square[first] = 2 * scale * y[None, :, axis]
+        square[tuple(2 * k for k in first)] = 2 * scale**2 * ones[None]
+        linear[first] = scale * (np.arange(dim + 1) == axis + 1)[:, None] * ones
+    found, nothing = product(square, linear, which), np.zeros((dim + 1, len(y)))
+    return {index: found.get(index, nothing) for index in which}
 
 
 def _plane(y: Points, scale: float, degree: int, which: Sequence[Index]) -> list[np.ndarray]:

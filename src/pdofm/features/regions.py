@@ -6,14 +6,15 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
-from pdofm._types import Point, Points
+from pdofm._types import FeatureValues, Point, Points
 from pdofm.calculus.terms import Term
 from pdofm.domain import Regions
 from pdofm.domain.tree import TreeArrays
 from pdofm.errors import unknown_name
 from pdofm.features.base import Features
-from pdofm.features.boxes import BoxPolynomials, Patches
+from pdofm.features.boxes import BoxPolynomials
 from pdofm.features.byregion import region_number, regions_of
+from pdofm.features.patches import Patches
 
 
 class RegionPolynomials(BoxPolynomials):
@@ -25,7 +26,14 @@ class RegionPolynomials(BoxPolynomials):
         tree, owners, patches: as for `BoxPolynomials`.
         only: the number of the region whose polynomials are used everywhere, as on one side of an interface; if
             omitted the region of a point decides.
+
+    Attributes:
+        singular, singular_at: the singular functions that some patches have beside polynomials, and the numbers of
+            these patches.
     """
+
+    singular: tuple[Features, ...]
+    singular_at: tuple[int, ...] = eqx.field(static=True)
 
     regions: Regions = eqx.field(static=True)
     only: int | None = eqx.field(static=True)
@@ -39,7 +47,31 @@ class RegionPolynomials(BoxPolynomials):
         only: int | None = None,
     ):
         super().__init__(regions.lower, regions.upper, tree, owners, patches)
+        self.singular, self.singular_at = tuple(patches.singular.values()), tuple(patches.singular)
         self.regions, self.only = regions, only
+
+    @property
+    def patches(self) -> Patches:
+        singular = dict(zip(self.singular_at, self.singular, strict=True))
+        return Patches(self.patch_lower, self.patch_upper, self.degrees, singular)
+
+    @property
+    def size(self) -> int:
+        return super().size + sum(each.size for each in self.singular)
+
+    def __call__(self, x: Point) -> FeatureValues:
+        smooth, here = super().__call__(x), self.owner(x)
+        if not self.singular:
+            return smooth
+        values = []
+        for at, each in zip(self.singular_at, self.singular, strict=True):
+            # Away from its patch a function is evaluated where it is not singular, and not used.
+            somewhere = jnp.asarray(0.6 * self.patch_lower[at] + 0.4 * self.patch_upper[at])
+            values.append(jnp.where(here == at, each(jnp.where(here == at, x, somewhere)), 0.0))
+        counts = np.prod(self.degrees + 1, axis=1)
+        numbers = [np.repeat(2 * np.arange(len(counts)), counts)]  # those of patches, polynomials before the others
+        numbers += [np.full(each.size, 2 * at + 1) for at, each in zip(self.singular_at, self.singular, strict=True)]
+        return jnp.concatenate([smooth, *values])[np.argsort(np.concatenate(numbers), kind="stable")]
 
     def of_region(self, name: str) -> "RegionPolynomials":
         """The same functions, with the polynomials of one region used everywhere."""

@@ -14,7 +14,7 @@ from pdofm.calculus.jets import Index
 from pdofm.errors import FeaturesError
 from pdofm.features.base import Features, Jets, Unmapped, check_count
 from pdofm.features.box import Corner
-from pdofm.features.boxes import grouped
+from pdofm.features.patches import grouped
 from pdofm.features.spectral import polynomials, table
 
 BEYOND = 1e-9

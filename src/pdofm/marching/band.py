@@ -1,7 +1,9 @@
 """Square systems with entries near the diagonal, factored by LAPACK's banded LU."""
 
+from dataclasses import dataclass
+
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Complex, Int, Shaped
 from scipy.linalg import lapack
 
 from pdofm.errors import SolveError
@@ -62,3 +64,15 @@ class BandLU:
         pattern = self._pattern
         ordered = (right if self._is_complex else np.real(right))[pattern.order] * self._scale
         return self._solve(self._lu, pattern.below, pattern.above, ordered, self._pivots)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class BandFactors:
+    """A factored matrix for each of k rates; `columns` is the column of each coefficient."""
+
+    each: tuple[BandLU, ...]
+    columns: Int[np.ndarray, " _"]
+
+    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
+        """The functions for one right-hand side per rate."""
+        return np.stack([lu.solve(row) for lu, row in zip(self.each, rows, strict=True)])[:, self.columns]

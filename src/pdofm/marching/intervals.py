@@ -21,7 +21,7 @@ from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials, Patches
 from pdofm.features.spectral import table
 from pdofm.marching.arrays import Mask, Points, Vector
-from pdofm.marching.band import BandLU, BandPattern
+from pdofm.marching.band import BandFactors, BandPattern
 from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined, local_sizes
 from pdofm.marching.spaces import States, forget
 from pdofm.marching.statement import PROBES, Statement, TermAt
@@ -53,18 +53,6 @@ class Linear:
     """The linearised terms: their entries by power of the time derivative, in the order of the pattern."""
 
     powers: tuple[Float[np.ndarray, " e"], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class BandFactors:
-    """A factored matrix for each of k rates; `columns` is the column of each coefficient."""
-
-    each: tuple[BandLU, ...]
-    columns: Int[np.ndarray, " _"]
-
-    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
-        """The functions for one right-hand side per rate."""
-        return np.stack([lu.solve(row) for lu, row in zip(self.each, rows, strict=True)])[:, self.columns]
 
 
 class Intervals:
@@ -221,7 +209,7 @@ class Intervals:
             found[in_time] = found.get(in_time, 0.0) + np.einsum("nkc,nm->nkcm", G[:, :, a], table)
         return found
 
-    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> "BandFactors":
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> BandFactors:
         """Factor the linearised equations for functions that grow as exp(rate t)."""
         found = []
         for rate in rates.tolist():

@@ -19,7 +19,8 @@ from pdofm.calculus.jets import Index
 from pdofm.discrete.cover import Cover, Inside
 from pdofm.domain import Domain, Part
 from pdofm.domain.tree import BoxTree
-from pdofm.features.boxes import InBoxes, Patches
+from pdofm.features.boxes import InBoxes
+from pdofm.features.patches import Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
 from pdofm.marching.saddle import Saddle, SaddleFactors

@@ -16,9 +16,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from pdofm.adaptive.boxes import fits_boxes, solve_in_boxes
+from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.adaptive.schedule import sizes
 from pdofm.adaptive.singular import COINCIDENT, changes_of_kind
+from pdofm.adaptive.spaces import fits_boxes
 from pdofm.domain import corners, round_holes
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier, HoleFunctions
 from pdofm.problem.conditions import Periodic

@@ -267,11 +267,11 @@ def _decay(
     patches = local.patches
     dim = patches.degrees.shape[1]
     slopes, tails = np.zeros((len(patches), dim)), np.zeros((len(patches), dim))
-    if not patches.are_polynomials:
-        return slopes, tails
     for patch in range(len(patches)):
-        shape = tuple(k + 1 for k in patches.shape(patch))
-        sizes = np.abs(coefficients[patches.of(patch)] * weights[patch]).max(axis=1).reshape(shape)
+        shape, own = tuple(k + 1 for k in patches.shape(patch)), coefficients[patches.polynomials(patch)]
+        if len(own) == 0:
+            continue
+        sizes = np.abs(own * weights[patch]).max(axis=1).reshape(shape)
         for axis in range(dim):
             along = sizes.max(axis=tuple(i for i in range(dim) if i != axis))
             falling = np.maximum.accumulate(along[::-1])[::-1]

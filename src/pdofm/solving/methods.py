@@ -146,7 +146,8 @@ class Newton(Method):
     keep: float = 1e-2
 
     def run(self, discretisation: Discretisation, system: System) -> Outcome:
-        as_number(self.keep, "keep, a relative change,", SolveError, least=0.0)
+        if not (isinstance(self.keep, int | float | np.number) and self.keep >= 0):
+            raise SolveError(f"keep is a relative change and must be at least 0, the plain iteration; got {self.keep}.")
         discretisation = discretisation.iterating()
 
         def advance(step: _Step, system: System) -> _Next | None:

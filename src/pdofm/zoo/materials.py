@@ -214,6 +214,14 @@ def sphere_in_cube(outside: float = 1.0, inside: float = 10.0, radius: float = 0
 
 
 @_register
+def ball_in_cube(inside: float = 10.0, radius: float = 0.5) -> Problem:
+    """A ball of conductivity 10 in a cube of conductivity 1, u = x on the faces of the cube."""
+    ball, cube = Ball([0, 0, 0], radius), Box([-1, -1, -1], [1, 1, 1])
+    regions = Regions(cube=cube - ball, ball=ball)
+    return conduction(regions, {"cube": 1.0, "ball": inside}, Dirichlet(lambda x: x[0]))
+
+
+@_register
 def elastic_inclusion(radius: float = 0.4) -> Problem:
     """A stiff fibre in an elastic matrix, in plane strain, under tension from all sides."""
     lame = {"matrix": (0.5769, 0.3846), "fibre": (2.7778, 4.1667)}
