@@ -145,8 +145,10 @@ def test_peaks_elsewhere_and_narrower_are_found(seed):
     check(local.peak(float(width), tuple(center.tolist())), 1e-7, allowed=10)
 
 
-@pytest.mark.parametrize("key", range(3))
-@pytest.mark.parametrize(("order", "thinnest"), [(1, 1e-3), (2, 1e-3), (4, 1e-2)])  # fourth derivatives lose digits
+@pytest.mark.parametrize(
+    ("order", "thinnest", "key"),
+    [*((order, 1e-3, key) for order in (1, 2) for key in range(3)), (4, 1e-2, 0)],  # fourth derivatives lose digits
+)
 def test_layers_that_disturb_the_rest_of_an_interval_are_resolved(order, thinnest, key, seed):
     """In an interval, the error that a residual causes is larger elsewhere than where it is."""
     rng = np.random.default_rng(seed)

@@ -71,6 +71,8 @@ def error_of(found: pf.Solution, case: Hostile) -> float:
     true = np.asarray(case.truth(points)).reshape(len(points), -1)
     values = np.asarray(found(points)) if case.problem.unknowns is None else _columns(found, points)
     values = values.reshape(len(points), -1)
+    if np.iscomplexobj(values):
+        values = np.concatenate([values.real, values.imag], axis=1)
     sizes = np.linalg.norm(true, axis=0)
     sizes[sizes == 0] = np.linalg.norm(true)
     return float(np.max(np.linalg.norm(values - true, axis=0) / sizes))

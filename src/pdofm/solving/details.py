@@ -13,8 +13,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 from pdofm._types import Coefficients, Points
 from pdofm.calculus.symbol import symbol_of
@@ -101,6 +99,8 @@ def _details(problem: Problem, block: Block) -> _Details | None:
     unit = block.points.max(axis=0) - block.points.min(axis=0)
     points = block.points / np.where(unit > 0, unit, 1.0)
     some = spread(len(points), NEARBY)
+    from scipy.spatial import cKDTree  # slow to import
+
     nearest = some[np.asarray(cKDTree(points[some]).query(points)[1])]
     rough = np.abs(right - right[nearest]).max(axis=1)
     chosen = np.sort(np.argsort(-rough, kind="stable")[:ROUGHEST])
@@ -112,6 +112,9 @@ def _details(problem: Problem, block: Block) -> _Details | None:
 
 def _places(points: Points, chosen: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
     """The number of the place of each chosen point."""
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import cKDTree
+
     tree = cKDTree(points)
     spacing = float(np.median(np.asarray(tree.query(points[chosen], k=[2])[0])))
     pairs = cKDTree(points[chosen]).query_pairs(TOGETHER * spacing, output_type="ndarray")

@@ -274,4 +274,6 @@ def _verdict(tree: dict[str, Any]) -> Verdict:
 
 def _stats(tree: dict[str, Any]) -> Stats:
     residuals = {str(name): Residual(**each) for name, each in tree["residuals"].items()}
+    if not all(isinstance(tree[name], int) for name in ("rows", "features", "components", "rank")):
+        raise ValueError("counts that are no integers")
     return Stats(**{**tree, "residuals": residuals})

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import least_squares
 
 from pdofm.calculus.parameters import FIELD_ORDER
 from pdofm.discrete.assemble import left_values
@@ -234,6 +233,8 @@ class _Descent:
 
         def jacobian(q: np.ndarray) -> np.ndarray:
             return np.vstack([self.jacobian(q), prior])
+
+        from scipy.optimize import least_squares  # slow to import
 
         self.q = least_squares(
             lambda q: self._with_prior(q, prior),

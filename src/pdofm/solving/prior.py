@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import qr
-from scipy.optimize import minimize_scalar
 
 from pdofm._types import Vector
 from pdofm.calculus.jets import up_to
@@ -142,6 +141,8 @@ def _lowest(function: Callable[[float], float], highest: float) -> float:
     values = [function(x) for x in grid]
     best = int(np.argmin(values))
     ends = grid[min(best + 1, len(grid) - 1)], grid[max(best - 1, 0)]
+    from scipy.optimize import minimize_scalar  # slow to import
+
     found = minimize_scalar(function, bounds=ends, method="bounded", options={"xatol": 0.01})
     return float(found.x)
 
