@@ -46,7 +46,7 @@ def test_an_answer_that_the_one_before_contradicts_is_not_believed():
 
     def fooled(search: Search) -> None:
         right = search.attempt("right", "", pf.Chebyshev(search.problem.domain, 20), "clustered")
-        search.solved = lambda features, sampling: replace(right, coefficients=1.1 * right.coefficients)
+        search.solved = lambda *_: replace(right, coefficients=1.1 * right.coefficients)
         search.attempt("wrong", "", right.features, "clustered")
 
     with pytest.warns(ConvergenceWarning, match="no solution in another space agrees with it"):
