@@ -62,3 +62,13 @@ def test_the_unknown_numbers_are_found_and_drawn(tmp_path):
     assert abs(found.k - 2) < 0.1
     example["plot"](found, tmp_path / "numbers.png")
     assert (tmp_path / "numbers.png").stat().st_size > 10_000
+
+
+def test_every_example_is_in_the_gallery_with_its_picture_if_it_draws_one():
+    page, pictures = (EXAMPLES.parent / "docs" / name for name in ("gallery.md", "images/gallery"))
+    text = page.read_text()
+    for example in sorted(EXAMPLES.glob("*.py")):
+        assert example.name in text
+        draws = "\ndef plot(" in example.read_text()
+        assert (pictures / f"{example.stem}.png").exists() == draws
+        assert (f"images/gallery/{example.stem}.png" in text) == draws

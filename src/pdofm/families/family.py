@@ -16,7 +16,7 @@ from pdofm.calculus.jets import Index
 from pdofm.discrete.evaluate import derivatives
 from pdofm.errors import ConvergenceWarning, ProblemError, SolveError
 from pdofm.families.derivative import At, Differentiable, evaluated
-from pdofm.families.member import FamilySolution
+from pdofm.families.member import FamilySolution, shown
 from pdofm.families.members import Members, State, parameters
 from pdofm.families.reduced import ReducedFamily
 from pdofm.families.reduction import reduce
@@ -78,8 +78,7 @@ class Family:
         solution = self._solved(mu)
         if not solution.converged:
             warnings.warn(
-                f"The solution of {solution.problem.name!r} at mu = {np.asarray(mu).tolist()} has not converged: "
-                f"{solution.reason}.",
+                f"The solution of {solution.problem.name!r} at mu = {shown(mu)} has not converged: {solution.reason}.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

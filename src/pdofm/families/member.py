@@ -89,3 +89,8 @@ class Varied:
         start, size = offsets[name]
         at = start if size == 1 else slice(start, start + size)
         return lambda *points: self(*points)[..., at]
+
+
+def shown(mu: Any) -> str:
+    """Parameters in a message: all of a few, the first and the last of many."""
+    return np.array2string(np.asarray(mu, dtype=np.float64), threshold=8, edgeitems=2, separator=", ")

@@ -14,7 +14,7 @@ from pdofm.discrete.checks import check_problem
 from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.errors import ConvergenceWarning, PdofmError, ProblemError, SolveError
 from pdofm.families import moving
-from pdofm.families.member import FamilySolution
+from pdofm.families.member import FamilySolution, shown
 from pdofm.families.space import Space, is_traceable
 from pdofm.families.tangent import FEW_PARAMETERS, Tangent, factored, traced
 from pdofm.features import BoxPolynomials
@@ -107,7 +107,7 @@ class Members:
         key = (mu.shape, mu.tobytes())
         if key not in self._states:
             if not np.isfinite(mu).all():
-                raise ProblemError(f"The parameters are not finite: mu = {mu.tolist()}.")
+                raise ProblemError(f"The parameters are not finite: mu = {shown(mu)}.")
             form = self.form(mu.shape, mu)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
@@ -202,7 +202,7 @@ class Members:
                         missed = other.tangent.missed(_directions(mu.size))
             if np.max(missed) > WARNED:
                 warnings.warn(
-                    f"The derivative of the family at mu = {mu.tolist()} is not resolved: its equation is violated by "
+                    f"The derivative of the family at mu = {shown(mu)} is not resolved: its equation is violated by "
                     f"{np.max(missed):.1e} of its right side. Give the family more features, Family(make_problem, "
                     "features).",
                     ConvergenceWarning,
@@ -214,7 +214,7 @@ class Members:
         discretisation, outcome, mu = state.discretisation, state.outcome, state.solution.mu
         if discretisation is None or outcome is None:
             raise SolveError(
-                f"The solution at mu = {mu.tolist()} is one of polynomials in boxes, or of regions whose shape depends "
+                f"The solution at mu = {shown(mu)} is one of polynomials in boxes, or of regions whose shape depends "
                 "on the parameters; its derivative in them is not provided. Give the family features, "
                 "Family(make_problem, features), or take differences of family(mu)."
             )

@@ -20,6 +20,7 @@ from pdofm.discrete.right import right_values
 from pdofm.domain import Part
 from pdofm.domain.spacetime import Slice
 from pdofm.errors import SolveError
+from pdofm.families.member import shown
 from pdofm.families.tangent import Piece, Sensitivity
 from pdofm.features import Features
 from pdofm.numerics.sampling import generator
@@ -84,7 +85,7 @@ def _residual(
     with like(discretisation.problem):
         problem = make(mu)
     if [term.name for term in problem.terms] != [term.name for term in discretisation.problem.terms]:
-        raise SolveError(f"The problem at mu = {mu.tolist()} has other terms than its neighbours. Keep the conditions.")
+        raise SolveError(f"The problem at mu = {shown(mu)} has other terms than its neighbours. Keep the conditions.")
     terms = {term.name: term for term in problem.terms}
     parts = []
     for block, placed in zip(discretisation.blocks, drawn, strict=True):
