@@ -206,7 +206,7 @@ def without_equation(domain: Domain, unknowns: dict[str, int] | None, name: str,
 
 def _inferred(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What a solution with unknown numbers has besides; nothing for others, and in files of the first versions."""
-    numbers = about.get("numbers")
+    numbers = about.get("numbers") or {}
     if not numbers and not about.get("fields"):
         return {}
     values = {str(name): float(value) for name, (value, _, _) in numbers.items()}

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Float
 
 from pdofm._types import Vector
@@ -55,7 +56,7 @@ class FoundField:
 
     def __call__(self, *points: Any) -> Any:
         """The values at points, (n,) for points (n, d) and a number for one."""
-        if any(isinstance(each, jax.core.Tracer) for each in points):
+        if any(isinstance(each, Tracer) for each in points):
             return self.values(*points)
         z, single = points_of(self.problem, points)
         found = self._at(z)
