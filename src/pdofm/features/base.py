@@ -131,7 +131,7 @@ class Features(Shown, Declared):
     def check_arrays(self) -> None:
         """Raise unless the arrays of the features fit together, as those of a file may not; nothing is computed."""
         for field in dataclasses.fields(self):
-            kinds = typing.get_args(field.type) or (field.type,)
+            kinds: tuple[typing.Any, ...] = typing.get_args(field.type) or (field.type,)
             dims = {len(named) for kind in kinds if (named := getattr(kind, "dims", None)) is not None}
             value = getattr(self, field.name)
             if dims and value is not None and np.ndim(value) not in dims:

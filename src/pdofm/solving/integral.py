@@ -121,21 +121,23 @@ def _integrate(
     term = in_layout(Term("integral", Value(None) if of is None else Residual(of), 0.0, on, 1.0), problem.layout)
     Trial(problem.domain, problem.layout).check_term(term, Given((0.0,)))
     before, found, size, square, measure = None, np.zeros(0), 0.0, 0.0, 0.0
-    block, weights = None, np.zeros(0)
+    rule, block = None, None
     for rule in _rules(problem, features, on):
         normals = rule.normals[:, : problem.domain.dim - problem.layout.has_time]
-        block, weights = Block(term, Given((0.0,)), rule.points, normals), rule.weights
+        block = Block(term, Given((0.0,)), rule.points, normals)
         values = _gathered(problem, left_values(problem.layout, features, block, coefficients))
         before, found = found if before is not None or len(found) else None, rule.weights @ values
         size = float(np.max(rule.weights @ np.abs(values), initial=0.0))
         square, measure = float(np.max(rule.weights @ np.abs(values) ** 2, initial=0.0)), float(rule.weights.sum())
         if before is not None and np.max(np.abs(found - before)) <= ROUNDING * size:
             break
+    assert rule is not None
+    assert block is not None
     gap = float(np.max(np.abs(found - before))) if before is not None else np.inf
     trimmed = on is not None and any(piece.keep is not None and not isinstance(piece, Slice) for piece in on.pieces)
     inherited = relative_error * (square * measure) ** 0.5
-    if block is not None and np.isfinite(relative_error) and symbol_at(problem.layout, term.lhs, block).order > 0:
-        inherited = max(inherited, _moved(problem, features, coefficients, block, weights, relative_error))
+    if symbol_at(problem.layout, term.lhs, block).order > 0 and np.isfinite(relative_error):
+        inherited = max(inherited, _moved(problem, features, coefficients, block, rule.weights, relative_error))
     error = max(gap, (TRIMMED if trimmed else ROUNDING) * size) + inherited
     return Integral(found[0] if _is_scalar(problem, of, len(found)) else found, error)
 
