@@ -125,12 +125,15 @@ def test_numbers_and_fields_are_found_together():
     )
     sigma = 1e-5 * np.max(truth(PLACES))
     values = truth(PLACES) + sigma * np.random.default_rng(0).standard_normal(len(PLACES))
+    ends = np.array([[0.0], [1.0]])
+    through = np.asarray(jax.vmap(k)(ends)) * truth.gradient(ends)[:, 0]
+    flux = pf.Data(ends, through, noise=1e-5, of=lambda u, x: u.k(x) * pf.partial(u.u, 0)(x), name="flux")
     problem = pf.Problem(
         LINE,
         operator=lambda u, x: flow(u.k)(u.u, x) + u.s * u.u(x),
         source=1.0,
         unknowns={"u": 1, "k": pf.Field(1.0, positive=True), "s": pf.Number(1.0)},
-        conditions=[pf.Dirichlet(0.0), pf.Data(PLACES, values, noise=sigma, unknown="u")],
+        conditions=[pf.Dirichlet(0.0), pf.Data(PLACES, values, noise=sigma, unknown="u"), flux],
     )
     found = pf.solve(problem, SPACE)
     low, high = found.intervals["s"]

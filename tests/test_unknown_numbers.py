@@ -231,7 +231,7 @@ def test_an_exact_solution_may_have_numbers():
         ),
         (
             lambda: rod().replace(unknowns={"k": pf.Number(1.0)}),
-            r"\['k'\] are all numbers; expected a function, too",
+            r"\['k'\] are all numbers or fields; expected a function, too",
         ),
     ],
 )
