@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import jn_zeros
+from scipy.optimize import brentq
+from scipy.special import jn_zeros, jv, yv
 
 import pdofm as pf
 from pdofm.calculus.terms import Term, in_layout
@@ -157,6 +158,18 @@ def test_radial_corner_functions_resolve_all_corners_of_a_hexagon():
     e = pf.eigs(drum(hexagon), 1)
     assert relative(e.values, [7.15533913392]) < 1e-11
     assert e[0].space == "polynomials and radial functions"
+
+
+def test_functions_around_a_hole_resolve_an_annulus():
+    """The roots of eigenvalues are zeros of J_m(k/2) Y_m(k) - J_m(k) Y_m(k/2)."""
+
+    def crossed(k, m):
+        return jv(m, k / 2) * yv(m, k) - jv(m, k) * yv(m, k / 2)
+
+    exact = np.array([brentq(crossed, 6.0, 7.0, args=(m,), xtol=1e-15, rtol=1e-15) for m in (0, 1, 1)]) ** 2
+    e = pf.eigs(drum(pf.Annulus([0, 0], 0.5, 1.0)), 3)
+    assert relative(e.values, exact) < 1e-11
+    assert e[0].space == "polynomials and hole functions"
 
 
 def test_eigenvalues_in_the_middle_of_the_spectrum_are_found():
