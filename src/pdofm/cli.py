@@ -167,8 +167,9 @@ app.command()(challenge)
 
 
 BENCHMARKS = (
-    "Names: assembly, training, lstsq, partition, transfer, start, growth (minutes each), cluster and accuracy (a "
-    "quarter of an hour each, if all packages that the last compares with are installed). All of them if omitted."
+    "Names: assembly, training, lstsq, partition, transfer, start, growth, eigenvalues (minutes each), cluster and "
+    "accuracy (a quarter of an hour each, if all packages that the last compares with are installed). All of them if "
+    "omitted."
 )
 """The help of the argument of ``pdofm bench``: every benchmark with the time that it takes."""
 
