@@ -415,7 +415,7 @@ def test_an_iteration_that_failed_confirms_nothing(monkeypatch):
     assert search.best.converged
     evidence = replace(search.best.verdict.evidence, iteration=Verdict(Status.STUCK, "no step makes progress"))
     stuck = replace(search.best, verdict=judge(evidence))
-    monkeypatch.setattr(search, "solved", lambda features, sampling: stuck)
+    monkeypatch.setattr(search, "solved", lambda *_: stuck)
     search.attempt("stuck", "", stuck.features, "clustered")
     assert not search.reached
 
