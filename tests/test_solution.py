@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.errors import ConvergenceWarning, DomainError, FeaturesError, ProblemError, SolveError, UnknownNameError
+from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError, UnknownNameError
 
 SQUARE = pf.Box([0, -1], [1, 1])
 
@@ -396,7 +396,7 @@ def test_a_number_of_features_below_one_is_refused(size):
 
 @pytest.mark.parametrize("count", [0, -3])
 def test_a_number_of_points_below_one_is_refused(count):
-    with pytest.raises(DomainError, match=rf"number of points is {count}; expected an integer of at least 1"):
+    with pytest.raises(SolveError, match=rf"points must be an integer from 1 to 100000000; got {count}\."):
         pf.solve(problem(), 10, points=count)
 
 

@@ -34,6 +34,9 @@ CONCENTRATED = 0.25
 BOXES_SHARE = 0.7
 """The part of the time left that boxes may take; the rest is for what comes after them."""
 
+HELPS_MUCH = 0.01
+"""Singular functions help much if they divide the estimate of polynomials by more than the inverse of this."""
+
 SINGULAR = "polynomials and singular functions"
 """The name of the space of both."""
 
@@ -131,11 +134,15 @@ def _grow_more_polynomials(search: Search, why: str) -> None:
 
 def _grow_singular_functions(search: Search, why: str) -> None:
     without = min(search.ledger.estimates("polynomials"), default=math.inf)
+    dim = search.problem.domain.dim
     # Boxes in the plane take about as long as a thousand functions of the whole domain.
-    ends = arrives if search.problem.domain.dim == 2 and _boxes_apply(search) else pays
+    ends = arrives if dim == 2 and _boxes_apply(search) else pays
 
     def goes_on(estimates: list[float], tol: float) -> bool:
-        """Where singular functions do not help, polynomials alone converge faster."""
+        """Where singular functions do not help, polynomials alone converge faster. Where they help much in space,
+        nothing that comes later does as well, and estimates of so few functions vary."""
+        if dim == 3 and max(estimates[-2:]) < HELPS_MUCH * without:
+            return True
         return len(estimates) < 2 or (estimates[-1] < without and ends(estimates, tol))
 
     def make(size: int) -> Features:

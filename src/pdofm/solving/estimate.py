@@ -71,7 +71,7 @@ class Estimate:
 def estimate(discretisation: Discretisation, outcome: Outcome) -> Estimate:
     """How wrong an outcome is, from what is seen at the held-out points."""
     features, c = discretisation.features, outcome.coefficients
-    functions = {fraction: _coarse(features, outcome, fraction) for fraction in (NEAR, *CALIBRATING, *SLOW)}
+    functions = {fraction: coarse_solution(features, outcome, fraction) for fraction in (NEAR, *CALIBRATING, *SLOW)}
     free = _free_functions(features, outcome.factorization)
     # From the solution to the calibrating ones, and to zero: what is left there is the (linearised) residual of zero.
     steps = np.stack([*((functions[f] - c).reshape(-1) for f in CALIBRATING), -c.reshape(-1)], axis=1)
@@ -95,7 +95,7 @@ def undetermined(features: Features, factored: Factorization, points: Points) ->
     return _free_fraction(evaluate_all(features, np.stack(free), points[:FREE_POINTS])) if free else 0.0
 
 
-def _coarse(features: Features, outcome: Outcome, fraction: float) -> Coefficients:
+def coarse_solution(features: Features, outcome: Outcome, fraction: float) -> Coefficients:
     """The coefficients of the least-squares solution in a fraction of the features, the leading ones."""
     c = outcome.coefficients
     kept = min(int(np.searchsorted(features.ranks, fraction)), len(c) - 1)
