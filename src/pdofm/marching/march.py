@@ -172,7 +172,7 @@ class _March:
             estimate = estimated(before, found, difference)
             if before is not None and (estimate <= self.tol or slab_tol <= FINEST):
                 break
-            if before is not None and time.perf_counter() > self.deadline:
+            if before is not None and (found.is_limited or time.perf_counter() > self.deadline):
                 break
             if before is not None and floor > HELD and grows(before, difference) and can_hold(self.statement):
                 floor, slab_tol = HELD, slab_tol / FINER

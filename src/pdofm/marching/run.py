@@ -115,6 +115,11 @@ class Run:
         return self.position == 2**LADDER
 
     @property
+    def is_limited(self) -> bool:
+        """Whether slabs have left out more than they should, in a space that is not refined any more."""
+        return any(piece.tail > 2 * self.tol for piece in self.pieces)
+
+    @property
     def fraction(self) -> float:
         """The part of the time that is done."""
         return self.position / 2**LADDER
