@@ -20,6 +20,10 @@ LARGEST = 1e7
 """The largest coefficients in a combination of singular functions, relative to the size of these. What needs larger
 ones is left out: it would have as many digits less."""
 
+FEWER = 2
+"""What a space with so many degrees less, and with as many other functions less in proportion, does not contain tells
+what may be missing."""
+
 Places = Int[np.ndarray, " _"]
 
 
@@ -47,8 +51,8 @@ class Orthonormal:
     Attributes:
         ends: the number of functions after each degree, and after each of the other families.
         matrix: the coefficients of the functions: of polynomials, then of the functions of each family.
-        last: orthonormal directions that tell what may be missing: polynomials of the last two degrees, without sums of
-            the other functions.
+        last: orthonormal directions that tell what may be missing: all that are orthogonal to the space with `FEWER`
+            degrees.
     """
 
     polynomials: Chebyshev
@@ -66,25 +70,28 @@ class Orthonormal:
         self._first = 1 / float(np.linalg.norm(root))
         self._known = np.empty((len(root), self.polynomials.size + sum(len(places) for _, places in self.others)))
         self._known[:, :1] = known = root * self._first
-        self.ends, self._steps, shares = [1], list[Step](), list[np.ndarray]()
+        self.ends, self._steps = [1], list[Step]()
         along = (self.points - self._middle) * self._slope
         for degree in range(1, int(degrees.max()) + 1):
             last = known[:, self._last(degree)]
             candidates = np.concatenate([last * y[:, None] for y in along.T], axis=1)
             # A polynomial times a coordinate is orthogonal to all but the last two degrees below.
             known = self._extended(candidates, known, int(np.sum(degrees == degree)), self._last(degree - 1).start)
-        none, top = [(0,) * self.polynomials.dim], slice(self.ends[max(len(self.ends) - 3, 0)], self.ends[-1])
+        none, low = [(0,) * self.polynomials.dim], self.ends[max(len(self.ends) - 1 - FEWER, 0)]
+        lower, share = [], 1 - FEWER / int(degrees.max())
         for family, places in self.others:
             values = family.jets(self.points, none)[0][:, places] * root
-            shares.append(known[:, top].T @ (values / np.linalg.norm(values, axis=0)))
             known = self._extended(values, known)
+            ranks = family.ranks[places]
+            lower.append(values[:, ranks <= share * ranks.max()])
+        self.last = np.eye(self.ends[-1])[:, low:]
+        if lower:
+            values = np.concatenate(lower, axis=1)
+            within = known[:, low:].T @ (values / np.linalg.norm(values, axis=0))
+            directions, sizes, _ = np.linalg.svd(within)
+            self.last = self.last @ directions[:, int(np.sum(sizes > 1 / LARGEST)) :]
         del self._known
         self.matrix = self._coefficients()
-        self.last = np.zeros((self.ends[-1], top.stop - top.start))
-        self.last[top] = np.eye(top.stop - top.start)
-        if shares:
-            directions, sizes, _ = np.linalg.svd(np.concatenate(shares, axis=1))
-            self.last = self.last @ directions[:, int(np.sum(sizes > 1 / LARGEST)) :]
 
     def _last(self, degree: int) -> slice:
         """The polynomials of the degree below; nothing below degree 0."""

@@ -344,8 +344,14 @@ class Whole:
         return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.matrix.T, 1, 2)
 
     def fitted(self) -> States:
-        """The state at the start, by least squares."""
-        return [self._fit(each) for each in self.statement.start(self._points)]
+        """The state at the start: the nearest function that satisfies the conditions, which a start may contradict."""
+        states = [self._fit(each) for each in self.statement.start(self._points)]
+        whole = [*(each[None] for each in states), np.zeros((1, self.size))]
+        begin = self.statement.domain.t0
+        linear = self.linearise(whole, begin)
+        if linear.steady is not None:
+            states[0] = states[0] - linear.steady.lift @ self.residual(whole, np.array([begin]))[0, self.size :]
+        return states
 
     def _fit(self, values: Float[np.ndarray, "n C"]) -> Vector:
         """The coefficients of the function that is nearest to values at the nodes."""
