@@ -37,7 +37,7 @@ FEWEST = 8
 """Gauss nodes on an interval, at least, however short it is."""
 
 AROUND = 2
-"""Equidistant nodes around a circle, in units of Gauss nodes on an interval that integrate as many functions exactly."""
+"""Equidistant nodes around a circle, in units of the Gauss nodes along a line that are exact for the same degrees."""
 
 SURFACE_NODES = 4
 """A surface that is sampled by rejection has no smooth parameters: it gets so many times more nodes along each."""
@@ -189,8 +189,8 @@ def quadrature_of(domain: Domain) -> Quadrature:
 
 
 def over_part(part: Part, order: int) -> Rule:
-    """A rule for a part of a boundary, or for the space at one time, with `order` nodes along each parameter, more around
-    a circle."""
+    """A rule for a part of a boundary, or for the space at one time, with `order` nodes along each parameter, and twice
+    as many around a circle."""
     return Rule.joined([_over_piece(piece, order) for piece in part.pieces])
 
 

@@ -1,8 +1,8 @@
 """Linear equations in time among the functions that satisfy linear conditions, with dense matrices.
 
-The equations Σ_k s^k M_k c = f are tested with the functions that satisfy the conditions Bc = 0, and c = Lg + Zy with the
-columns of Z a basis of these functions and BLg = g. Where M_1, M_2, … are multiples of the identity among them and M_0 is
-symmetric, as for heat, reactions, waves and plates, the eigenfunctions of M_0 solve them for any s at once.
+The equations Σ_k s^k M_k c = f are tested with the functions that satisfy the conditions Bc = 0, and c = Lg + Zy with
+the columns of Z a basis of these functions and BLg = g. Where M_1, M_2, … are multiples of the identity among them and
+M_0 is symmetric, as for heat, reactions, waves and plates, the eigenfunctions of M_0 solve them for any s at once.
 """
 
 from dataclasses import dataclass
@@ -100,7 +100,9 @@ class Modes:
     """The equations solved in eigenfunctions, for several rates."""
 
     def __init__(self, linear: Linear, rates: Complex[np.ndarray, " k"]):
-        assert linear.modes is not None and linear.multiples is not None and linear.steady is not None
+        assert linear.modes is not None
+        assert linear.multiples is not None
+        assert linear.steady is not None
         self._linear, self._rates, self._conditions = linear, rates, linear.steady
         values, self._functions = linear.modes
         powers = rates[:, None] ** np.arange(1, len(linear.squares))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -69,6 +70,10 @@ class Piece:
 
 class TooFine(Exception):
     """The space that the solution needs is larger than allowed."""
+
+
+class Late(Exception):
+    """The deadline has passed."""
 
 
 class Stuck(Exception):
@@ -138,10 +143,12 @@ class Run:
         """The times at which a slab begins and ends."""
         return self.time_at(piece.position), self.time_at(piece.position + 2 ** (LADDER - piece.level))
 
-    def advance(self) -> Piece:
-        """The next slab."""
+    def advance(self, deadline: float = math.inf) -> Piece:
+        """The next slab; `Late` if it is not found before the deadline."""
         shorter = 0
         while True:
+            if perf_counter() > deadline:
+                raise Late
             while self.position % 2 ** (LADDER - self.level):
                 self.level += 1
             found = self._attempt()

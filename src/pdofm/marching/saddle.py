@@ -1,4 +1,4 @@
-"""Square systems with multipliers: equations for coefficients, under conditions that hold exactly."""
+"""Sparse square systems with multipliers: equations for coefficients, under conditions that hold exactly."""
 
 from dataclasses import dataclass
 

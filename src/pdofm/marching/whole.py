@@ -1,21 +1,13 @@
 """One set of functions on the whole of space, of any family and on any domain.
 
-They are made orthonormal in L2, and the equation is tested with them. The conditions B act on the equation through
-multipliers, so that a slab satisfies
-
-    [ M  Bᵀ ] [c]   [f]
-    [ B  -δ ] [μ] = [g].
-
-With small δ this is Galerkin's method among the functions that satisfy the conditions, as far as there are any. It is
-stable for the heat equation on any domain, where least squares and collocation are not: the conditions are penalised
-by 1/δ, and as the equation and the conditions are satisfied by the solution, the penalty is without error.
+They are made orthonormal in L2, and the equation is tested with those combinations of them that satisfy the conditions:
+Galerkin's method among these functions, as far as there are any (`projected`). It is stable for the heat equation on
+any domain, where least squares and collocation are not.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -26,6 +18,7 @@ from pdofm.domain import Part
 from pdofm.domain.quadrature import over_part
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features
 from pdofm.marching.arrays import Points, Vector
+from pdofm.marching.given import Basis, Given
 from pdofm.marching.orthogonal import Orthonormal
 from pdofm.marching.projected import Conditions, Linear, Modes, Projected
 from pdofm.marching.saddle import SaddleFactors
@@ -33,12 +26,6 @@ from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, si
 from pdofm.marching.spaces import Factors, States
 from pdofm.marching.statement import JetOf, Statement, TermAt
 from pdofm.marching.trees import part_in_space
-
-DEPENDENT = 1e-11
-"""Combinations of features whose norm is below this fraction of the largest are left out."""
-
-LAST = 0.1
-"""This part of the functions, those that vary most, tells what may be missing."""
 
 PER_AXIS = 1.8
 """Nodes of quadrature along an axis, in units of the d-th root of the number of features."""
@@ -67,42 +54,6 @@ class Rows:
     used: tuple[Index, ...]
     tables: dict[Index, Float[np.ndarray, "n r"]]
     scale: Vector
-
-
-@runtime_checkable
-class Basis(Protocol):
-    """Orthonormal combinations of functions.
-
-    Attributes:
-        matrix: of the combinations.
-        last: orthonormal directions among them that tell what may be missing.
-    """
-
-    matrix: Float[np.ndarray, "m r"]
-    last: Float[np.ndarray, "r k"]
-
-    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
-        """Derivatives of the combinations at points."""
-        ...
-
-
-class Given:
-    """Combinations of given features: those with large coefficients last. Only a share of the features is used, those
-    with the lowest ranks."""
-
-    def __init__(self, features: Features, share: float, points: Points, weights: Vector):
-        self._features, ranks = features, features.ranks
-        kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
-        weighted = features.jets(points, [(0,) * features.dim])[0] * np.sqrt(weights)[:, None]
-        sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
-        count = int(np.sum(sizes > DEPENDENT * sizes[0]))
-        self.matrix = np.zeros((len(ranks), count))
-        self.matrix[kept] = directions[:count].T / sizes[:count]
-        self.last = np.eye(count)[:, -max(1, int(LAST * count)) :]
-
-    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
-        """Derivatives of the combinations at points."""
-        return self._features.jets(points, which) @ self.matrix
 
 
 class Whole:
