@@ -11,11 +11,8 @@ from typing import Any
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.adaptive.schedule import GROWTH
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Term, in_layout
-from pdofm.discrete.assemble import left_values
-from pdofm.discrete.collocate import Block
+from pdofm.calculus.terms import Term, in_layout, joined
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
 from pdofm.numerics.sampling import generator
 from pdofm.problem.operator import Operator
@@ -42,6 +39,10 @@ its terms, is not one."""
 
 RESOLVED = 1e-3
 """Eigenvalues of two spaces that agree to this, relatively, are worth refining."""
+
+NEAR, STAGNANT = 100.0, 0.1
+"""They are refined if their difference is at most so many times the tolerance, or has not fallen below this fraction of
+the one before."""
 
 ACCIDENT = 0.1
 """The smallest estimate of an eigenvalue, relative to the largest of all."""
@@ -99,11 +100,12 @@ def eigs(
 
 @dataclass(frozen=True, eq=False)
 class _Attempt:
-    """The eigenvalues that were found in a space."""
+    """The eigenvalues that were found in a space, and those of them whose functions satisfy the equation."""
 
     space: Space
     shifted: Shifted
     shift: Any
+    found: Ritz
     ritz: Ritz
     seed: int
 
@@ -126,6 +128,7 @@ class _Search:
     def __init__(self, problem: Problem, mass: Callable[..., Any], k: int, near: Any, tol: float, seed: int):
         self.mass, self.k, self.near, self.tol, self.seed = mass, k, near, tol, seed
         self.attempts: list[Attempt] = []
+        self.last_error = np.inf  # before refinement, in the family that is tried
         self.best: tuple[Ritz, _Attempt, np.ndarray, np.ndarray] | None = None
         self._state(problem)
 
@@ -165,14 +168,16 @@ class _Search:
     def run(self, deadline: float, max_features: int) -> None:
         """Try one space after the other until two agree."""
         fewest = self._polynomials(0)
-        wanted = Wanted(self.problem, max_features, fewest, self.is_isotropic, self._source_problem, self._wave_number)
+        wanted = Wanted(
+            self.problem, max_features, fewest, self.is_isotropic, self.tol, self._source_problem, self._wave_number
+        )
         every = families(wanted)
         for number, family in enumerate(every):
-            before: _Attempt | None = None
+            before, self.last_error = None, np.inf
             estimates: list[float] = []
             for space in family():
                 start = time.perf_counter()
-                attempt = self._attempt(space)
+                attempt = self._attempt(space, before)
                 estimate = np.inf if before is None or attempt is None else self._compare(before, attempt)
                 seconds, size = time.perf_counter() - start, space.features.size
                 self.attempts.append(Attempt(space.name, "", size, 0, seconds, estimate, estimate))
@@ -180,11 +185,12 @@ class _Search:
                     return
                 if before is not None:
                     estimates.append(estimate)
+                growth = 1.0 if before is None else size / before.space.features.size
                 before = attempt if attempt is not None else before
-                if number + 1 < len(every) and not self._promising(estimates, size, max_features):
+                if number + 1 < len(every) and not self._promising(estimates, size, growth, max_features):
                     break
 
-    def _promising(self, estimates: list[float], size: int, largest: int) -> bool:
+    def _promising(self, estimates: list[float], size: int, growth: float, largest: int) -> bool:
         """Whether larger spaces of a family may reach the tolerance: if its error falls geometrically with the degree,
         which is the best that can be hoped for."""
         if len(estimates) < 2:
@@ -193,49 +199,41 @@ class _Search:
             return size < max(UNRESOLVED[min(self.problem.domain.dim, 3)], self._polynomials(BEYOND))
         if not np.isfinite(estimates[-2]):
             return True
-        faster = GROWTH ** (1 / self.problem.domain.dim)
+        faster = growth ** (1 / self.problem.domain.dim)
         log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-2])
-        next_size = size * GROWTH
+        next_size = size * growth
         while next_size <= 1.2 * largest:
-            next_size, fall = next_size * GROWTH, fall * faster
+            next_size, fall = next_size * growth, fall * faster
             log += fall
         return bool(fall < 0 and log <= np.log(self.tol))
 
-    def _attempt(self, space: Space) -> _Attempt | None:
-        """The eigenvalues in a space; a real problem whose eigenvalues are not real becomes complex."""
+    def _attempt(self, space: Space, before: _Attempt | None) -> _Attempt | None:
+        """The eigenvalues in a space, from those in the last one; a real problem whose eigenvalues are not real becomes
+        complex."""
         try:
             pencil = pencil_of(self.problem, self.mass_term, space.features, space.sampling, self.seed)
             shifted = pencil.factor(self.shift)
-            found = nearest(shifted, self.shift, self.k + SPARE, self.seed)
+            known = None
+            if before is not None and before.pencil.is_complex == pencil.is_complex:
+                known = before.pencil.left_sides(self.mass_term, before.found.functions, pencil.points)
+            found = nearest(shifted, self.shift, self.k + SPARE, self.seed, known)
             if not self.problem.layout.is_complex and not is_real(found.values):
                 self._state(self.problem.replace(dtype=complex))
-                return self._attempt(space)
+                return self._attempt(space, None)
         except PdofmError:
             if self.best is None and len(self.attempts) > 2:
                 raise
             return None
-        return _Attempt(space, shifted, self.shift, self._genuine(pencil, found), self.seed)
+        return _Attempt(space, shifted, self.shift, found, self._genuine(pencil, found), self.seed)
 
     def _genuine(self, pencil: Pencil, found: Ritz) -> Ritz:
         """Those eigenvalues whose functions satisfy the equation at points that were not fitted, nearest first."""
         points = self.problem.domain.sample(HELD_OUT, "random", key=self.seed + 1)
-        normals = np.zeros((len(points), self.problem.domain.dim - self.problem.layout.has_time))
-        coefficients, layout, sizes = found.functions, self.problem.layout, []
-        for term in (self.problem.terms[0], self.mass_term):
-            block = Block(term, self.problem.right_side(term), points, normals)
-            sides = []
-            for j in range(len(found.values)):
-                c = coefficients[:, :, [j]]
-                parts = (c,) if layout.is_complex else (np.real(c), np.imag(c))
-                of_parts = [left_values(layout, pencil.features, block, pencil.real(part)[:, :, 0]) for part in parts]
-                if layout.is_complex:
-                    sides.append(pencil.joined(of_parts[0][:, :, None])[:, :, 0])
-                else:
-                    sides.append(of_parts[0] + 1j * of_parts[1])
-            sizes.append(np.stack(sides, axis=2))
-        left, right = sizes[0], sizes[1] * found.values
+        left = pencil.left_sides(self.problem.terms[0], found.functions, points)
+        mass = pencil.left_sides(self.mass_term, found.functions, points)
+        right = mass * found.values
         # An eigenvalue of zero has no terms of its own size.
-        size = norm(left) + norm(right) + NEARLY_ZERO * self.scale * norm(sizes[1])
+        size = norm(left) + norm(right) + NEARLY_ZERO * self.scale * norm(mass)
         violation = norm(left - right) / np.maximum(size, 1e-300)
         kept = np.flatnonzero(violation <= SPURIOUS)
         kept = kept[np.argsort(np.abs(found.values[kept] - self.near), kind="stable")][: self.k]
@@ -247,7 +245,7 @@ class _Search:
         if few or before.pencil.is_complex != after.pencil.is_complex:
             return np.inf
         errors, found = differences(before.ritz, after.ritz), after.ritz
-        if np.max(errors) < RESOLVED and np.max(errors) > ROUNDING:
+        if self._is_worth_refining(after, float(np.max(errors))):
             better = differences(before.refined, after.refined)
             # Refinement removes rounding errors; where the space is the limit it may do harm.
             if np.max(better) < np.max(errors):
@@ -257,6 +255,13 @@ class _Search:
         if self.best is None or np.max(errors) <= np.max(self.best[2]):
             self.best = found, after, errors, self._distances(before, after, found)
         return float(np.max(errors))
+
+    def _is_worth_refining(self, attempt: _Attempt, error: float) -> bool:
+        """Whether rounding errors may be what is left of the error: if it is near the tolerance, or falls no more."""
+        stagnates, self.last_error = error > STAGNANT * self.last_error, error
+        # In boxes a refinement takes several factorisations.
+        enough = ROUNDING if isinstance(attempt.shifted, DenseShifted) else self.tol
+        return enough < error < (RESOLVED if stagnates else NEAR * self.tol)
 
     def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:
         """How far eigenfunctions are from the span of those in the other space, relative to their size."""
@@ -283,15 +288,20 @@ class _Search:
         across = 1.0 if beyond == 0 else np.sqrt(domain.dim)  # along a side, or along a diagonal
         return comb(int(phase * across) + beyond + domain.dim, domain.dim)
 
-    def _source_problem(self, source: Any) -> Problem:
-        """(operator - σ mass) u = source, with the conditions of the problem."""
+    def _source_problem(self, f: Callable[[Any], Any]) -> Problem:
+        """(operator - σ mass) u = mass f, with the conditions of the problem."""
         operator, mass, shift = self.problem.operator, self.mass, self.shift
+        fields = self.problem.layout.fields(f)
 
         def shifted(u: Any, *args: Any) -> Any:
             left, right = operator(u, *args), mass(u, *args)
             if isinstance(left, tuple | list):
                 return tuple(a - shift * b for a, b in zip(left, right, strict=True))
             return left - shift * right
+
+        def source(*args: Any) -> Any:
+            value = mass(fields, *args)
+            return joined(value) if isinstance(value, tuple | list) else value
 
         return self.problem.replace(operator=shifted, source=source)
 
