@@ -87,8 +87,8 @@ class Search(Shown):
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached, the solution is not unique or ceases to exist, data leave unknown numbers free
-        or contradict the model, or the time is up."""
+        """Whether the tolerance is reached, the solution is not unique or ceases to exist, data leave numbers free or
+        contradict the model, or the time is up."""
         ended = self.undetermined or self._blamed is not None or self.ceased is not None
         return self.reached or ended or self.ledger.is_out_of_time
 
