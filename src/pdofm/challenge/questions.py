@@ -165,7 +165,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "field-from-data",
         "numbers from data",
-        "The coefficient a(x) of -div(a grad u) = f on the square, from 2500 values of u with 10 % noise, and from a on "
+        "The coefficient a(x) of -div(a grad u) = f on the square, from 2500 values of u with 10 % noise and from a on "
         "the boundary (PINNacle, Hao et al. 2023).",
         _field,
         1e-3,
