@@ -113,11 +113,16 @@ class _Attempt:
     def pencil(self) -> Pencil:
         return self.shifted.pencil
 
+    @property
+    def is_two_sided(self) -> bool:
+        """Whether left eigenvectors refine the eigenvalues. Coefficients of dependent features are large, and so are
+        rounding errors of what is computed from them."""
+        return isinstance(self.shifted, DenseShifted) and self.shifted.has_full_rank
+
     @cached_property
     def refined(self) -> Ritz:
         """The eigenvalues with fewer rounding errors."""
-        # Coefficients of dependent features are large, and so are rounding errors of what is computed from them.
-        if isinstance(self.shifted, DenseShifted) and self.shifted.has_full_rank:
+        if isinstance(self.shifted, DenseShifted) and self.is_two_sided:
             return two_sided(self.shifted, self.shift, self.ritz, self.seed)
         return second_shift(self.pencil, self.ritz)
 
@@ -259,8 +264,7 @@ class _Search:
     def _is_worth_refining(self, attempt: _Attempt, error: float) -> bool:
         """Whether rounding errors may be what is left of the error: if it is near the tolerance, or falls no more."""
         stagnates, self.last_error = error > STAGNANT * self.last_error, error
-        # In boxes a refinement takes several factorisations.
-        enough = ROUNDING if isinstance(attempt.shifted, DenseShifted) else self.tol
+        enough = ROUNDING if attempt.is_two_sided else self.tol  # a second shift takes another factorisation
         return enough < error < (RESOLVED if stagnates else NEAR * self.tol)
 
     def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:

@@ -29,7 +29,10 @@ CORNER_SPACES = ((250, 4.0, 5), (400, 6.0, 6), (600, 6.0, 6), (900, 8.0, 7))
 """Polynomials, the highest exponent of corner functions, and the degree of the polynomials that these are multiplied
 by, in one space after the other."""
 
-RADIAL_SPACES = ((200, 6.0, 6), (350, 10.0, 8), (550, 14.0, 10), (800, 18.0, 12), (1100, 22.0, 14))
+RADIAL_SPACES = (
+    *((200, 6.0, 6), (350, 10.0, 8), (450, 12.0, 10), (550, 14.0, 10)),
+    *((680, 16.0, 12), (800, 18.0, 12), (1100, 22.0, 14)),
+)
 """Polynomials, the highest exponent of radial corner functions, and the highest power of r that these are multiplied
 by, in one space after the other."""
 
