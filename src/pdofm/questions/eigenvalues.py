@@ -3,8 +3,6 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from math import comb, gamma
 from typing import Any
 
@@ -19,10 +17,11 @@ from pdofm.problem.operator import Operator
 from pdofm.problem.problem import Problem
 from pdofm.questions.checks import checked
 from pdofm.questions.compare import NEARLY_ZERO, differences, is_isotropic, norm, normalised, values_at
-from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
+from pdofm.questions.krylov import Ritz, is_real, nearest
 from pdofm.questions.modes import Mode, Modes
-from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
+from pdofm.questions.pencil import Pencil, pencil_of
 from pdofm.questions.spaces import Space, Wanted, families
+from pdofm.questions.spectrum import Spectrum
 from pdofm.solving.stats import Attempt, Stats
 from pdofm.solving.verdict import ROUNDING, Evidence, judge
 
@@ -98,35 +97,6 @@ def eigs(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Attempt:
-    """The eigenvalues that were found in a space, and those of them whose functions satisfy the equation."""
-
-    space: Space
-    shifted: Shifted
-    shift: Any
-    found: Ritz
-    ritz: Ritz
-    seed: int
-
-    @property
-    def pencil(self) -> Pencil:
-        return self.shifted.pencil
-
-    @property
-    def is_two_sided(self) -> bool:
-        """Whether left eigenvectors refine the eigenvalues. Coefficients of dependent features are large, and so are
-        rounding errors of what is computed from them."""
-        return isinstance(self.shifted, DenseShifted) and self.shifted.has_full_rank
-
-    @cached_property
-    def refined(self) -> Ritz:
-        """The eigenvalues with fewer rounding errors."""
-        if isinstance(self.shifted, DenseShifted) and self.is_two_sided:
-            return two_sided(self.shifted, self.shift, self.ritz, self.seed)
-        return second_shift(self.pencil, self.ritz)
-
-
 class _Search:
     """The state of a search for eigenvalues."""
 
@@ -134,7 +104,7 @@ class _Search:
         self.mass, self.k, self.near, self.tol, self.seed = mass, k, near, tol, seed
         self.attempts: list[Attempt] = []
         self.last_error = np.inf  # before refinement, in the family that is tried
-        self.best: tuple[Ritz, _Attempt, np.ndarray, np.ndarray] | None = None
+        self.best: tuple[Ritz, Spectrum, np.ndarray, np.ndarray] | None = None
         self._state(problem)
 
     def _state(self, problem: Problem) -> None:
@@ -212,7 +182,7 @@ class _Search:
             log += fall
         return bool(fall < 0 and log <= np.log(self.tol))
 
-    def _attempt(self, space: Space, before: _Attempt | None) -> _Attempt | None:
+    def _attempt(self, space: Space, before: Spectrum | None) -> Spectrum | None:
         """The eigenvalues in a space, from those in the last one; a real problem whose eigenvalues are not real becomes
         complex."""
         try:
@@ -229,7 +199,7 @@ class _Search:
             if self.best is None and len(self.attempts) > 2:
                 raise
             return None
-        return _Attempt(space, shifted, self.shift, found, self._genuine(pencil, found), self.seed)
+        return Spectrum(space, shifted, self.shift, found, self._genuine(pencil, found), self.seed)
 
     def _genuine(self, pencil: Pencil, found: Ritz) -> Ritz:
         """Those eigenvalues whose functions satisfy the equation at points that were not fitted, nearest first."""
@@ -244,7 +214,7 @@ class _Search:
         kept = kept[np.argsort(np.abs(found.values[kept] - self.near), kind="stable")][: self.k]
         return found.chosen(kept)
 
-    def _compare(self, before: _Attempt, after: _Attempt) -> float:
+    def _compare(self, before: Spectrum, after: Spectrum) -> float:
         """The largest estimated error of the eigenvalues, from those of two spaces."""
         few = min(len(before.ritz.values), len(after.ritz.values)) < self.k
         if few or before.pencil.is_complex != after.pencil.is_complex:
@@ -261,13 +231,13 @@ class _Search:
             self.best = found, after, errors, self._distances(before, after, found)
         return float(np.max(errors))
 
-    def _is_worth_refining(self, attempt: _Attempt, error: float) -> bool:
+    def _is_worth_refining(self, attempt: Spectrum, error: float) -> bool:
         """Whether rounding errors may be what is left of the error: if it is near the tolerance, or falls no more."""
         stagnates, self.last_error = error > STAGNANT * self.last_error, error
         enough = ROUNDING if attempt.is_two_sided else self.tol  # a second shift takes another factorisation
         return enough < error < (RESOLVED if stagnates else NEAR * self.tol)
 
-    def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:
+    def _distances(self, before: Spectrum, after: Spectrum, found: Ritz) -> np.ndarray:
         """How far eigenfunctions are from the span of those in the other space, relative to their size."""
         points = self.problem.domain.sample(COMPARED, "random", key=self.seed + 2)
         old = values_at(before.pencil, before.ritz.functions, points)
