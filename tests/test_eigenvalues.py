@@ -95,6 +95,13 @@ def test_the_oscillator_has_odd_eigenvalues_and_another_mass_divides_them():
     assert relative(pf.eigs(problem, 2, mass=lambda u, x: 2.0 * u(x)).values, [0.5, 1.5]) < 1e-12
 
 
+def test_real_problems_stay_real_where_a_coarse_space_has_complex_pairs():
+    e = pf.eigs(drum(SQUARE), 12, tol=1e-8)
+    sums = sorted(m**2 + n**2 for m in range(1, 8) for n in range(1, 8))
+    assert relative(e.values, np.pi**2 * np.array(sums[:12])) < 1e-8
+    assert not e[0].problem.layout.is_complex
+
+
 def test_values_that_are_zero_functions_are_homogeneous():
     line = pf.Interval(0, np.pi)
     assert relative(pf.eigs(drum(line, pf.Dirichlet(lambda x: 0.0 * x[0])), 2).values, [1, 4]) < 1e-11

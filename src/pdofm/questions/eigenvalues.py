@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import comb, gamma
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from pdofm._types import Key
@@ -153,7 +154,11 @@ class _Search:
             for space in family():
                 start = time.perf_counter()
                 attempt = self._attempt(space, before)
-                estimate = np.inf if before is None or attempt is None else self._compare(before, attempt)
+                estimate = np.inf
+                if before is not None and attempt is not None:
+                    estimate = self._compare(before, attempt)
+                    if attempt.pencil.is_complex != self.problem.layout.is_complex:
+                        attempt = self._attempt(space, None)
                 seconds, size = time.perf_counter() - start, space.features.size
                 self.attempts.append(Attempt(space.name, "", size, 0, seconds, estimate, estimate))
                 if estimate <= self.tol or time.perf_counter() > deadline:
@@ -168,14 +173,15 @@ class _Search:
     def _promising(self, estimates: list[float], size: int, growth: float, largest: int) -> bool:
         """Whether larger spaces of a family may reach the tolerance: if its error falls geometrically with the degree,
         which is the best that can be hoped for."""
-        if len(estimates) < 2:
+        if not estimates:
             return True
         if not np.isfinite(estimates[-1]):
             return size < max(UNRESOLVED[min(self.problem.domain.dim, 3)], self._polynomials(BEYOND))
-        if not np.isfinite(estimates[-2]):
+        # Odd and even degrees may differ much, so that two steps tell more than one.
+        if len(estimates) < 3 or not np.isfinite(estimates[-3]):
             return True
         faster = growth ** (1 / self.problem.domain.dim)
-        log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-2])
+        log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-3]) / 2
         next_size = size * growth
         while next_size <= 1.2 * largest:
             next_size, fall = next_size * growth, fall * faster
@@ -183,8 +189,7 @@ class _Search:
         return bool(fall < 0 and log <= np.log(self.tol))
 
     def _attempt(self, space: Space, before: Spectrum | None) -> Spectrum | None:
-        """The eigenvalues in a space, from those in the last one; a real problem whose eigenvalues are not real becomes
-        complex."""
+        """The eigenvalues in a space, from those in the last one."""
         try:
             pencil = pencil_of(self.problem, self.mass_term, space.features, space.sampling, self.seed)
             shifted = pencil.factor(self.shift)
@@ -192,9 +197,6 @@ class _Search:
             if before is not None and before.pencil.is_complex == pencil.is_complex:
                 known = before.pencil.left_sides(self.mass_term, before.found.functions, pencil.points)
             found = nearest(shifted, self.shift, self.k + SPARE, self.seed, known)
-            if not self.problem.layout.is_complex and not is_real(found.values):
-                self._state(self.problem.replace(dtype=complex))
-                return self._attempt(space, None)
         except PdofmError:
             if self.best is None and len(self.attempts) > 2:
                 raise
@@ -215,11 +217,15 @@ class _Search:
         return found.chosen(kept)
 
     def _compare(self, before: Spectrum, after: Spectrum) -> float:
-        """The largest estimated error of the eigenvalues, from those of two spaces."""
+        """The largest estimated error of the eigenvalues, from those of two spaces. A real problem whose eigenvalues
+        are not real becomes complex."""
         few = min(len(before.ritz.values), len(after.ritz.values)) < self.k
         if few or before.pencil.is_complex != after.pencil.is_complex:
             return np.inf
         errors, found = differences(before.ritz, after.ritz), after.ritz
+        if not after.pencil.is_complex and np.max(errors) < RESOLVED and not is_real(after.ritz.values, errors):
+            self._state(self.problem.replace(dtype=complex))
+            return np.inf
         if self._is_worth_refining(after, float(np.max(errors))):
             better = differences(before.refined, after.refined)
             # Refinement removes rounding errors; where the space is the limit it may do harm.
@@ -263,9 +269,10 @@ class _Search:
         return comb(int(phase * across) + beyond + domain.dim, domain.dim)
 
     def _source_problem(self, f: Callable[[Any], Any]) -> Problem:
-        """(operator - σ mass) u = mass f, with the conditions of the problem."""
+        """(operator - σ mass) u = mass f, with multiples of f in all components, and the conditions of the problem."""
         operator, mass, shift = self.problem.operator, self.mass, self.shift
-        fields = self.problem.layout.fields(f)
+        layout = self.problem.layout
+        fields = layout.fields(lambda z: f(z) * jnp.arange(1.0, layout.components + 1))
 
         def shifted(u: Any, *args: Any) -> Any:
             left, right = operator(u, *args), mass(u, *args)
