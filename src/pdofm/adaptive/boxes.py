@@ -30,6 +30,7 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Attempt
+from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
@@ -337,8 +338,10 @@ class _Rounds:
         stats = found.stats({"rounds": seconds}, undetermined=float(self.is_free))
         ended = Verdict(Status.CONVERGED if np.isfinite(found.left) else Status.DIVERGED, reason)
         free = float(self.is_free)
+        flux = missed_flux(self.problem, found.features, found.coefficients)
+        estimate = estimate if flux is None else max(estimate, flux)
         evidence = Evidence(
-            tol=self.tol, iteration=ended, estimate=estimate, undetermined=free, disagreement=self.distance
+            tol=self.tol, iteration=ended, estimate=estimate, undetermined=free, disagreement=self.distance, missed=flux
         )
         remedy = "add a condition, such as a value at a point" if self.is_free else f"the rounds ended: {reason}"
         verdict = judge(evidence, remedy)

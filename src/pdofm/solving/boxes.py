@@ -194,12 +194,14 @@ def _judged(
     iterate = (cover.features, coefficients)
     inside = _fresh(cover, seed)
     seen, residuals = np.zeros(len(local.patches)), {}
-    size = _size(local, coefficients, inside, weights)
-    for fitted, (term, placed) in zip(terms, local.places(more=3, inside=inside), strict=True):
+    size, details = _size(local, coefficients, inside, weights), local.details()
+    places = local.places(more=3, inside=inside)
+    for fitted, (term, placed) in zip([*terms, *(None for _ in details)], [*places, *details], strict=True):
         found = local.linearised(term, placed, iterate)
         residual = local.left(found, coefficients) - found.target
-        at_fitted = local.left(fitted, coefficients) - fitted.target
-        residuals[term.name] = _rms(at_fitted), _rms(residual)
+        if fitted is not None:
+            at_fitted = local.left(fitted, coefficients) - fitted.target
+            residuals[term.name] = _rms(at_fitted), _rms(residual)
         errors = np.abs(residual * local.scales(found, weights)).max(axis=1, initial=0.0)
         for patch, _ in found.sides():
             np.maximum.at(seen, patch, np.broadcast_to(errors / size, patch.shape))
