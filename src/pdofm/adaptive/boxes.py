@@ -220,7 +220,7 @@ class _Rounds:
             fell = after < FELL * before
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
-        self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
+        self.estimate = max(SAFETY * factor * after, found.left, found.missed, *(p.left(self.tol) for p in self.points))
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole."""
@@ -253,7 +253,7 @@ class _Rounds:
         goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
         indicator, tails = self._errors(found), found.tails.max(axis=1)
         marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
-        guilty = marked & (tails > INNOCENT * found.indicator)
+        guilty = marked & (found.blind | (tails > INNOCENT * found.indicator))
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
         for patch in chosen.tolist():
             self._refine_patch(found, patch, goal / indicator[patch])
@@ -275,7 +275,9 @@ class _Rounds:
         if tails[worst] > LOOSE * found.indicator[patch]:
             need = highest  # a higher degree would only grow outside of the domain
             slope = 0.0
-        if top + need <= highest or (top + 2 <= highest and slope > STEEP):
+        if found.blind[patch]:  # the coefficients know nothing of what is there
+            self._split(members, list(range(len(degrees))))
+        elif top + need <= highest or (top + 2 <= highest and slope > STEEP):
             more = max(1, min(need, MOST_DEGREES))
             raised = tuple(min(highest, k + more) if axis in axes else k for axis, k in enumerate(degrees))
             self.degrees.update(dict.fromkeys(members, raised))
@@ -339,10 +341,8 @@ class _Rounds:
         ended = Verdict(Status.CONVERGED if np.isfinite(found.left) else Status.DIVERGED, reason)
         free = float(self.is_free)
         flux = missed_flux(self.problem, found.features, found.coefficients)
-        estimate = estimate if flux is None else max(estimate, flux)
-        evidence = Evidence(
-            tol=self.tol, iteration=ended, estimate=estimate, undetermined=free, disagreement=self.distance, missed=flux
-        )
+        estimate = max(estimate, flux or 0.0)
+        evidence = Evidence(self.tol, ended, estimate, undetermined=free, missed=flux, disagreement=self.distance)
         remedy = "add a condition, such as a value at a point" if self.is_free else f"the rounds ended: {reason}"
         verdict = judge(evidence, remedy)
         space = f"polynomials in {len(found.indicator)} boxes"

@@ -13,14 +13,14 @@ from itertools import product
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from pdofm._types import Mask, Normals, Points, Vector
+from pdofm._types import Mask, Normals, Points
 from pdofm.calculus.symbol import random_jet, symbol_of
 from pdofm.calculus.terms import Difference, Term
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.right import right_values
-from pdofm.domain import Domain, Part
+from pdofm.domain import Domain, Part, Piece
 from pdofm.numerics.sampling import UnitPoints, spread
 from pdofm.problem.problem import Problem
 
@@ -43,18 +43,20 @@ such as sin(10 x) exp(3 x), the largest are about ten times as large as that."""
 ROUNDING = 1e-10
 """Differences below this fraction of the values, or of the coefficients, are their rounding errors."""
 
-MOST = 512
+MOST = 1024
 """Points of one term that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class Detail:
-    """The points of a term in details of its data; of each also what part of the term it stands for."""
+    """The points of a term in details of its data; of each also what part of the term it stands for. `data` are the
+    mean sizes of all of its data."""
 
     term: Term
     points: Points
     normals: Normals
-    weights: Vector
+    weights: Float[np.ndarray, " n"]
+    data: Float[np.ndarray, " k"]
 
     def block(self, problem: Problem, term: Term | None = None) -> Block:
         """The term, or another form of it, at these points."""
@@ -80,14 +82,15 @@ def _is_local(term: Term) -> bool:
 
 
 def _detail(problem: Problem, term: Term) -> Detail | None:
+    on = term.on if isinstance(term.on, Part) else None
     if not _varies(problem, term):
         return None
-    grids = [grid for grid in _grids(problem.domain_of(term), term.on) if grid.inside.any()]
+    grids = [grid for grid in _grids(problem.domain_of(term), on) if grid.inside.any()]
     count = sum(int(grid.inside.sum()) for grid in grids)
     if count == 0:
         return None
     points, normals = (np.concatenate([getattr(grid, name) for grid in grids]) for name in ("points", "normals"))
-    values = _values(problem, term, points, normals)
+    right, values = _values(problem, term, points, normals)
     ends = np.cumsum([int(grid.inside.sum()) for grid in grids])[:-1]
     pairs = [_differences(grid, part) for grid, part in zip(grids, np.split(values, ends), strict=True)]
     middle, around = (np.concatenate(each) for each in zip(*pairs, strict=True))
@@ -96,7 +99,7 @@ def _detail(problem: Problem, term: Term) -> Detail | None:
     chosen, weights = _some(score)
     if len(chosen) == 0:
         return None
-    return Detail(term, points[chosen], normals[chosen], weights / count)
+    return Detail(term, points[chosen], normals[chosen], weights / count, np.mean(np.abs(right), axis=0))
 
 
 def _varies(problem: Problem, term: Term) -> bool:
@@ -110,8 +113,10 @@ def _has_varying_coefficients(problem: Problem, term: Term) -> bool:
     return term.on is None and symbol.is_computable and not symbol.has_constant_coefficients
 
 
-def _values(problem: Problem, term: Term, points: Points, normals: Normals) -> Float[np.ndarray, "n f"]:
-    """The data of a term and the coefficients of an equation at points, each relative to the largest."""
+def _values(
+    problem: Problem, term: Term, points: Points, normals: Normals
+) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n f"]]:
+    """The data of a term at points; and these with the coefficients of an equation, each relative to the largest."""
     domain, layout = problem.domain, problem.layout_of(term)
     symbol = symbol_of(term.lhs, layout, domain.dim, domain.dim - layout.has_time)
     normals = normals[:, : symbol.space_dim]
@@ -124,7 +129,7 @@ def _values(problem: Problem, term: Term, points: Points, normals: Normals) -> F
         units = float(domain.size) ** -np.sum(coefficients.indices, axis=1, dtype=float)
         each = np.nan_to_num(coefficients.coefficients * units[:, None], posinf=0.0, neginf=0.0)
         found.append(_relative(each.reshape(len(points), -1)))
-    return np.concatenate(found, axis=1)
+    return right, np.concatenate(found, axis=1)
 
 
 def _relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:
@@ -132,7 +137,7 @@ def _relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:
     return values / largest if largest > 0 else np.zeros_like(values)
 
 
-def _some(score: Vector) -> tuple[Int[np.ndarray, " k"], Vector]:
+def _some(score: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """The points with a score above 1: of many of them those with the highest, and some of the others, which stand for
     the rest."""
     order = np.argsort(-score, kind="stable")[: int(np.sum(score > 1))]
@@ -152,34 +157,34 @@ class _Grid:
 
     shape: tuple[int, ...]
     inside: Mask
-    points: Points
-    normals: Normals
+    points: Float[np.ndarray, "kept d"]
+    normals: Float[np.ndarray, "kept d"]
 
 
 def _grids(domain: Domain, on: Part | None) -> list[_Grid]:
     """Lattices in a domain, or on the pieces of a part."""
     rng = np.random.default_rng(1)
     if on is None:
-
-        def place(u: UnitPoints) -> tuple[Points, Normals, Mask]:
-            points = domain.candidates(u)
-            return points, np.zeros_like(points), domain.contains(points)
-
-        return [_grid(domain.dim, DENSE, place, rng)]
-    found = []
-    for piece, count in zip(on.pieces, on.shares(DENSE), strict=True):
-
-        def place(u: UnitPoints, piece=piece) -> tuple[Points, Normals, Mask]:
-            points, normals = piece.chart(u)
-            return points, normals, np.ones(len(u), bool) if piece.keep is None else piece.keep(points, normals)
-
-        found.append(_grid(piece.dim, count, place, rng))
-    return found
+        return [_grid(domain.dim, DENSE, lambda u: _inside(domain, u), rng)]
+    shares = zip(on.pieces, on.shares(DENSE), strict=True)
+    return [_grid(piece.dim, count, lambda u, piece=piece: _on(piece, u), rng) for piece, count in shares]
 
 
-def _grid(
-    dim: int, count: int, place: Callable[[UnitPoints], tuple[Points, Normals, Bool[np.ndarray, " n"]]], rng
-) -> _Grid:
+Place = Callable[[UnitPoints], tuple[Points, Normals, Mask]]
+"""The points at parameters in the unit cube, their normals, and which of them are kept."""
+
+
+def _inside(domain: Domain, u: UnitPoints) -> tuple[Points, Normals, Mask]:
+    points = domain.candidates(u)
+    return points, np.zeros_like(points), domain.contains(points)
+
+
+def _on(piece: Piece, u: UnitPoints) -> tuple[Points, Normals, Mask]:
+    points, normals = piece.chart(u)
+    return points, normals, np.ones(len(u), bool) if piece.keep is None else piece.keep(points, normals)
+
+
+def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> _Grid:
     """A lattice with about `count` points inside."""
     if dim <= 1:
         u = np.full((1, 0), 0.0) if dim == 0 else ((np.arange(count) + 0.5) / count)[:, None]
@@ -196,9 +201,7 @@ def _grid(
     return _Grid((along,) * dim, inside, points[kept], normals[kept])
 
 
-def _differences(
-    grid: _Grid, values: Float[np.ndarray, "n f"]
-) -> tuple[Float[np.ndarray, "n f"], Float[np.ndarray, "n f"]]:
+def _differences(grid: _Grid, values: Float[np.ndarray, "n f"]) -> list[Float[np.ndarray, "n f"]]:
     """The sizes of the fourth differences at the points of a lattice, and the largest of those that involve a point;
     NaN where there is none."""
     whole = np.full((*grid.shape, values.shape[1]), np.nan)
@@ -216,4 +219,4 @@ def _differences(
         np.fmax(part(middle, reach // 2), size, out=part(middle, reach // 2))
         for i in range(reach + 1):
             np.fmax(part(around, i), size, out=part(around, i))
-    return tuple(each.reshape(-1, values.shape[1])[grid.inside] for each in (middle, around))
+    return [each.reshape(-1, values.shape[1])[grid.inside] for each in (middle, around)]

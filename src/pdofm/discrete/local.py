@@ -13,7 +13,6 @@ from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Average, Difference, Term
 from pdofm.discrete.averages import Averages, averaged
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.details import details_of
 from pdofm.discrete.cover import Cover, by_patch
 from pdofm.discrete.localterm import Joint, LocalTerm, joints
 from pdofm.discrete.materials import AnyCover, MaterialCover, jet_at
@@ -81,15 +80,6 @@ class LocalProblem(Weighted):
             else at_points(cover, self.problem.given_points(term))
         )
         return replace(found, patch=found.patch + start)
-
-    def details(self) -> list[tuple[Term, Placed]]:
-        """The terms with details in their data, at points there."""
-        found = []
-        for detail in details_of(self.problem):
-            cover, start = self.cover.of(detail.term.region)
-            toward = None if detail.term.on is None else -detail.normals
-            found.append((detail.term, Placed(detail.points, detail.normals, cover.locate(detail.points, toward) + start)))
-        return found
 
     def _inside(self) -> Placed:
         """Points of the equation: in a whole patch as many as it has polynomials, in a cut one some more."""

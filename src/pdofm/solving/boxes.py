@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from pdofm._types import Coefficients, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
+from pdofm.discrete.details import Detail, details_of
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
@@ -24,6 +25,7 @@ from pdofm.features.boxes import InBoxes
 from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.executor import Executor
 from pdofm.problem.problem import Problem
+from pdofm.solving.sizes import row_sizes
 from pdofm.solving.stats import Residual, Stats
 
 FRESH = {1: 48, 2: 40, 3: 80}
@@ -34,6 +36,16 @@ SURROUNDINGS = 1e-2
 
 QUADRATIC = 3.0
 """After a step of Newton's iteration that changes the solution by δ about (this · δ)² is still to come."""
+
+BLIND = 4.0
+"""Where the residual in details of the data is so many times what other points have seen in a patch, they have met
+nothing of the detail."""
+
+ONE_SIGN = 0.5
+"""A residual whose integral over the details in a patch is at least this fraction of that of its size has one sign."""
+
+FEWEST = 5
+"""Points of a detail in a patch that tell the sign of a residual."""
 
 UNSEEN = 1e-11
 """A function whose residuals are below this fraction of it, as errors of the unknowns, is one that the problem does not
@@ -51,6 +63,8 @@ class BoxFit:
     fast the coefficients of polynomials fall and how large the last ones are. `left` is what an iteration still lacks,
     relative to the solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a
     function was found that neither the equation nor the conditions see. `weights` say how much each unknown counts.
+    `blind` are the patches whose points have met none of a detail of the data in them, and `missed` is the error,
+    relative to the solution, that this causes.
     """
 
     local: LocalProblem
@@ -66,6 +80,8 @@ class BoxFit:
     fresh: Placed
     is_unique: bool
     weights: Float[np.ndarray, "P C"]
+    missed: float
+    blind: Bool[np.ndarray, " P"]
 
     @property
     def cover(self) -> AnyCover:
@@ -194,23 +210,29 @@ def _judged(
     iterate = (cover.features, coefficients)
     inside = _fresh(cover, seed)
     seen, residuals = np.zeros(len(local.patches)), {}
-    size, details = _size(local, coefficients, inside, weights), local.details()
-    places = local.places(more=3, inside=inside)
-    for fitted, (term, placed) in zip([*terms, *(None for _ in details)], [*places, *details], strict=True):
+    size = _size(local, coefficients, inside, weights)
+
+    def look(term: Term, placed: Placed) -> tuple[LocalTerm, Float[np.ndarray, "e k"]]:
         found = local.linearised(term, placed, iterate)
         residual = local.left(found, coefficients) - found.target
-        if fitted is not None:
-            at_fitted = local.left(fitted, coefficients) - fitted.target
-            residuals[term.name] = _rms(at_fitted), _rms(residual)
         errors = np.abs(residual * local.scales(found, weights)).max(axis=1, initial=0.0)
         for patch, _ in found.sides():
             np.maximum.at(seen, patch, np.broadcast_to(errors / size, patch.shape))
+        return found, residual
+
+    for fitted, (term, placed) in zip(terms, local.places(more=3, inside=inside), strict=True):
+        _, residual = look(term, placed)
+        residuals[term.name] = _rms(local.left(fitted, coefficients) - fitted.target), _rms(residual)
+    met = seen.copy()
+    details = [(detail, *look(detail.term, _placed(local, detail))) for detail in details_of(local.problem)]
+    blind = seen > BLIND * met
+    missed = max((_effect(local, *each, inside, iterate) for each in details), default=0.0)
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)
     unique = _is_unique(local, system, inside, weights)
     found = (local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, inside, unique)
-    return BoxFit(*found, weights)
+    return BoxFit(*found, weights, missed, blind)
 
 
 def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np.ndarray) -> bool:
@@ -221,6 +243,33 @@ def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np
         residual > UNSEEN * _size(local, local.coefficients([each[:, [i]] for each in vectors]), placed, weights)
         for i, residual in enumerate(residuals)
     )
+
+
+def _placed(local: LocalProblem, detail: Detail) -> Placed:
+    """The points of a detail with their patches."""
+    cover, start = local.cover.of(detail.term.region)
+    toward = None if detail.term.on is None else -detail.normals
+    return Placed(detail.points, detail.normals, cover.locate(detail.points, toward) + start)
+
+
+def _effect(
+    local: LocalProblem,
+    detail: Detail,
+    term: LocalTerm,
+    residual: Float[np.ndarray, "n k"],
+    inside: Placed,
+    iterate: Iterate,
+) -> float:
+    """The error of the whole solution that the residual of a term in a detail causes, from its integral over each
+    patch; data of the mean size of its own cause the solution. Where it changes its sign, as around a jump that
+    polynomials follow, its integral is noise."""
+    u = np.sqrt(np.mean(evaluate(*iterate, inside.points) ** 2, axis=0))
+    typical = row_sizes(term.coefficients, term.which, float(local.problem.domain.size), u)
+    parts, patch = detail.weights[:, None] * residual, term.placed.patch
+    integrals, whole = (np.stack([np.bincount(patch, each) for each in of.T]) for of in (parts, np.abs(parts)))
+    integrals[(np.abs(integrals) < ONE_SIGN * whole) | (np.bincount(patch) < FEWEST)] = 0.0
+    found, against = np.linalg.norm(integrals, axis=1), np.maximum(typical, detail.data)
+    return float(np.max(np.divide(found, against, out=np.where(found > 0, np.inf, 0.0), where=against > 0)))
 
 
 def _fresh(cover: AnyCover, seed: int) -> Placed:

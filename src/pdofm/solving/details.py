@@ -1,10 +1,10 @@
 """What a solution has missed between the points, as an error of the solution.
 
 Data are looked at in many more points than are fitted (`pdofm.discrete.details`). Had the points in a detail been
-fitted, too, each with the weight of the part of the term that it stands for, the least-squares solution would be another
-one. The change that they ask for is computed from the triangle at hand: it is as large as the integral of the residual
-over the detail matters to the solution, whatever the equation. Around a jump of the data, which no smooth function
-follows, the residual changes its sign, and its effect is small.
+fitted, too, each with the weight of the part of the term that it stands for, the least-squares solution would be
+another one. The change that they ask for is computed from the triangle at hand: it is as large as the integral of the
+residual over the detail matters to the solution, whatever the equation. Around a jump of the data, which no smooth
+function follows, the residual changes its sign, and its effect is small.
 """
 
 from dataclasses import replace
