@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from pdofm._types import Coefficients, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
-from pdofm.discrete.details import Detail, details_of
+from pdofm.discrete.details import details_of
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
@@ -25,7 +25,7 @@ from pdofm.features.boxes import InBoxes
 from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.executor import Executor
 from pdofm.problem.problem import Problem
-from pdofm.solving.sizes import row_sizes
+from pdofm.solving.boxdetails import effect, placed_detail
 from pdofm.solving.stats import Residual, Stats
 
 FRESH = {1: 48, 2: 40, 3: 80}
@@ -40,12 +40,6 @@ QUADRATIC = 3.0
 BLIND = 4.0
 """Where the residual in details of the data is so many times what other points have seen in a patch, they have met
 nothing of the detail."""
-
-ONE_SIGN = 0.5
-"""A residual whose integral over the details in a patch is at least this fraction of that of its size has one sign."""
-
-FEWEST = 5
-"""Points of a detail in a patch that tell the sign of a residual."""
 
 UNSEEN = 1e-11
 """A function whose residuals are below this fraction of it, as errors of the unknowns, is one that the problem does not
@@ -224,9 +218,9 @@ def _judged(
         _, residual = look(term, placed)
         residuals[term.name] = _rms(local.left(fitted, coefficients) - fitted.target), _rms(residual)
     met = seen.copy()
-    details = [(detail, *look(detail.term, _placed(local, detail))) for detail in details_of(local.problem)]
+    details = [(detail, *look(detail.term, placed_detail(local, detail))) for detail in details_of(local.problem)]
     blind = seen > BLIND * met
-    missed = max((_effect(local, *each, inside, iterate) for each in details), default=0.0)
+    missed = max((effect(local, *each, inside, iterate) for each in details), default=0.0)
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)
@@ -243,33 +237,6 @@ def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np
         residual > UNSEEN * _size(local, local.coefficients([each[:, [i]] for each in vectors]), placed, weights)
         for i, residual in enumerate(residuals)
     )
-
-
-def _placed(local: LocalProblem, detail: Detail) -> Placed:
-    """The points of a detail with their patches."""
-    cover, start = local.cover.of(detail.term.region)
-    toward = None if detail.term.on is None else -detail.normals
-    return Placed(detail.points, detail.normals, cover.locate(detail.points, toward) + start)
-
-
-def _effect(
-    local: LocalProblem,
-    detail: Detail,
-    term: LocalTerm,
-    residual: Float[np.ndarray, "n k"],
-    inside: Placed,
-    iterate: Iterate,
-) -> float:
-    """The error of the whole solution that the residual of a term in a detail causes, from its integral over each
-    patch; data of the mean size of its own cause the solution. Where it changes its sign, as around a jump that
-    polynomials follow, its integral is noise."""
-    u = np.sqrt(np.mean(evaluate(*iterate, inside.points) ** 2, axis=0))
-    typical = row_sizes(term.coefficients, term.which, float(local.problem.domain.size), u)
-    parts, patch = detail.weights[:, None] * residual, term.placed.patch
-    integrals, whole = (np.stack([np.bincount(patch, each) for each in of.T]) for of in (parts, np.abs(parts)))
-    integrals[(np.abs(integrals) < ONE_SIGN * whole) | (np.bincount(patch) < FEWEST)] = 0.0
-    found, against = np.linalg.norm(integrals, axis=1), np.maximum(typical, detail.data)
-    return float(np.max(np.divide(found, against, out=np.where(found > 0, np.inf, 0.0), where=against > 0)))
 
 
 def _fresh(cover: AnyCover, seed: int) -> Placed:
