@@ -236,7 +236,7 @@ class _Rounds:
             return "the solution is not unique"
         if self.estimate <= self.tol and self.largest[-1] < RESOLVED:
             return f"the estimated error is below the tolerance after {len(self.largest)} rounds"
-        recent = self.largest[-PATIENCE - 1 :]
+        recent = [] if found.blind.any() else self.largest[-PATIENCE - 1 :]
         if len(recent) > PATIENCE and recent[-1] < RESOLVED and min(recent[1:]) > 0.5 * recent[0]:
             return f"the indicator has not fallen in {PATIENCE} rounds"
         return ""

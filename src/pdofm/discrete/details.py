@@ -40,7 +40,7 @@ SPIKE = 30.0
 """A fourth difference so many times larger than nine tenths of all others belongs to a detail. Of a smooth function,
 such as sin(10 x) exp(3 x), the largest are about ten times as large as that."""
 
-ROUNDING = 1e-10
+ROUNDING = 1e-12
 """Differences below this fraction of the values, or of the coefficients, are their rounding errors."""
 
 MOST = 1024

@@ -57,8 +57,9 @@ class BoxFit:
     fast the coefficients of polynomials fall and how large the last ones are. `left` is what an iteration still lacks,
     relative to the solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a
     function was found that neither the equation nor the conditions see. `weights` say how much each unknown counts.
-    `blind` are the patches whose points have met none of a detail of the data in them, and `missed` is the error,
-    relative to the solution, that this causes.
+    `missed` is the error, relative to the solution, that the residual in details of the data causes. `blind` are the
+    patches whose points have met none of a detail: only there it is part of the indicator, for it is high and narrow,
+    and says little of the error where the detail is known.
     """
 
     local: LocalProblem
@@ -220,6 +221,7 @@ def _judged(
     met = seen.copy()
     details = [(detail, *look(detail.term, placed_detail(local, detail))) for detail in details_of(local.problem)]
     blind = seen > BLIND * met
+    seen = np.where(blind, seen, met)
     missed = max((effect(local, *each, inside, iterate) for each in details), default=0.0)
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
