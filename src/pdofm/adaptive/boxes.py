@@ -275,7 +275,7 @@ class _Rounds:
         if tails[worst] > LOOSE * found.indicator[patch]:
             need = highest  # a higher degree would only grow outside of the domain
             slope = 0.0
-        if found.blind[patch]:  # the coefficients know nothing of what is there
+        if found.blind[patch] and found.cover.whole[patch]:  # the coefficients know nothing of what is there
             self._split(members, list(range(len(degrees))))
         elif top + need <= highest or (top + 2 <= highest and slope > STEEP):
             more = max(1, min(need, MOST_DEGREES))
