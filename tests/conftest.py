@@ -23,16 +23,16 @@ _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pdo
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import pdofm such that its annotations are checked at each call, and make its numerics strict. The process that
-    only hands out tests to others, which wait for it, does without."""
+    """Import pdofm such that its annotations are checked, and make its numerics strict. The process that only hands out
+    tests to others, which wait for it, does without."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         return
     if "pdofm" in sys.modules:
         raise RuntimeError("pdofm was imported before tests/conftest.py; its annotations would go unchecked.")
+    import annotations
     import jax
-    import jaxtyping
 
-    jaxtyping.install_import_hook("pdofm", "beartype.beartype")
+    annotations.install()
 
     import pdofm  # noqa: F401 (for what it sets)
 
@@ -59,10 +59,13 @@ _SESSION_SEED = os.environ.get("PDOFM_TEST_SEED", "0")
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _forget_compiled_code():
-    """Thousands of compiled functions in one process use up the memory maps that the system allows it."""
+def _start_afresh():
+    """Check annotations again in each file, and forget compiled code: thousands of compiled functions use up the memory
+    maps that the system allows a process."""
+    import annotations
     import jax
 
+    annotations.start_again()
     yield
     jax.clear_caches()
 

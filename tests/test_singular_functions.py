@@ -194,6 +194,23 @@ def test_a_source_inside_a_round_hole_in_space_is_seen_from_outside(center):
     assert u.errors().relative_l2 <= 3e-6
 
 
+def test_a_small_hole_off_the_center_of_a_ball_gets_points_enough():
+    # Its surface is a fortieth of that of the ball, but more than half of the functions live there.
+    domain = pf.Ball([0, 0, 0], 1) - pf.Ball([0.3, 0.1, 0.2], 0.15)
+    problem = pf.Problem(
+        domain,
+        lambda u, x: -pf.laplacian(u)(x),
+        source=0.0,
+        conditions=[pf.Dirichlet()],
+        exact=lambda x: 1 / jnp.linalg.norm(x - jnp.array([0.34, 0.1, 0.2])) + x[0],
+    )
+    for degree, largest in ((6, 1e-3), (12, 1e-7)):  # like (0.04 / 0.15)^degree
+        features = pf.Concatenate(pf.Chebyshev(domain, degree=6), pf.HoleFunctions(domain, degree))
+        solution = pf.solve(problem, features, tol=largest)
+        assert solution.converged
+        assert solution.errors().relative_l2 < largest
+
+
 def test_sources_inside_round_holes_in_the_plane_are_seen_from_outside():
     exact = lambda x: jnp.log(jnp.linalg.norm(x + jnp.array([0.25, -0.05]))) - 2 * x[0] / (x @ x + 0.1)
     domain = pf.Disk([0, 0], 1) - pf.Disk([-0.2, 0.0], 0.5)

@@ -45,6 +45,10 @@ class Block:
         return values if self.weights is None else self.weights[None] @ values
 
 
+LEAST = 0.5
+"""The smallest share of points of a condition, and of a piece of the boundary, as a fraction of an equal share."""
+
+
 def collocate(
     problem: Problem,
     interior: int,
@@ -57,10 +61,10 @@ def collocate(
 ) -> list[Block]:
     """Collocation points for every term: `interior` for the equation, `boundary` shared by the conditions.
 
-    A condition gets points in proportion to the measure of its part, but at least half of an equal share: a small part
-    matters as much to the solution as a large one. Terms that the features add get points at the same density; those
-    that they impose are left out. Where the features are finer than elsewhere, their `density` says where the points
-    go.
+    A condition gets points in proportion to the measure of its part, and each piece of a part in proportion to its own,
+    but at least half of an equal share: a small hole matters as much to the solution as a large one. Terms that the
+    features add get points at the same density; those that they impose are left out. Where the features are finer than
+    elsewhere, their `density` says where the points go.
 
     A `share` of them is placed by itself: it has its part of each number of points, and a seed of its own. Terms of
     which nothing falls to it are left out.
@@ -89,7 +93,7 @@ def collocate(
             points, normals = _some(count, pool, share, problem.domain_of(term), sampling, seed)
         elif isinstance(term.on, Part):
             part = term.on.measure / (total or term.on.measure)
-            least = 0.5 / len(measures) if term.name in measures else 0.0
+            least = LEAST / len(measures) if term.name in measures else 0.0
             part = max(part, least) if regions is None else regions.around(term, term.on)
             count = max(1, round(part * boundary))
             points, normals = _some(count, pool, share, term.on, sampling, seed)
@@ -174,7 +178,7 @@ def _some(
 
 def _sampled(where: Domain | Part, count: int, sampling: str, seed: int) -> tuple[Points, Normals]:
     if isinstance(where, Part):
-        return where.sample(count, sampling, key=seed)
+        return where.sample(count, sampling, key=seed, least=LEAST)
     points = where.sample(count, sampling, key=seed)
     return points, np.zeros_like(points)
 

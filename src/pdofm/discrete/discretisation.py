@@ -15,7 +15,7 @@ from pdofm.discrete.assemble import all_left_values, assemble, residuals
 from pdofm.discrete.checks import check_fit, check_problem
 from pdofm.discrete.collocate import Block, interior_of, with_equation
 from pdofm.discrete.defaults import chosen_features, default_counts
-from pdofm.discrete.evaluate import evaluate
+from pdofm.discrete.evaluate import evaluate, feature_values
 from pdofm.discrete.leftsides import entries
 from pdofm.discrete.linearity import is_affine, nonlinear_terms
 from pdofm.discrete.look import Look, look_at
@@ -30,6 +30,9 @@ from pdofm.problem.problem import Problem
 
 WATCHED_POINTS = 256
 """Points at which an iteration measures how far a step moves the unknowns."""
+
+MOST_VALUES = 2**19
+"""Values of features at held-out points that are kept to be used again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,8 @@ class Discretisation:
         them, and values of functions. `system` is the one at these points, if it is known."""
         if system is None:
             system = self.system(coefficients, self.held_out, check=True, fold=False, role="held out")
-        return look_at(system, self.features, steps, functions, interior_of(self.held_out))
+        points, known = interior_of(self.held_out), self.held_out_values
+        return look_at(system, self.features, steps, functions, points, known=known)
 
     def with_equation(self, terms: Sequence[Term]) -> "Discretisation":
         """The same points with another left side of the equation, the first of these terms, and none held out."""
@@ -163,6 +167,14 @@ class Discretisation:
         """The unknowns at some of the interior points."""
         points = self.interior
         return evaluate(self.features, coefficients, points[spread(len(points), WATCHED_POINTS)])
+
+    @cached_property
+    def held_out_values(self) -> Float[np.ndarray, "n m"] | None:
+        """The features at the held-out points inside the domain; None if there are too many of both to be kept."""
+        points = interior_of(self.held_out)
+        if len(points) * self.features.size > MOST_VALUES:
+            return None
+        return feature_values(self.features, points)
 
     @cached_property
     def interior(self) -> Points:

@@ -29,6 +29,8 @@ def _expanded(
     features: Features, coefficients: Coefficients, points: Points, which: Sequence[Index]
 ) -> Float[np.ndarray, "a n C"]:
     """The same without the lifting; values at very many points by interpolation, to rounding."""
+    if not coefficients.any():
+        return np.zeros((len(which), len(points), coefficients.shape[1]))
     if len(which) == 1 and not any(which[0]) and len(points) >= MANY:
         close = interpolated(features, coefficients, points, lambda x: _directly(features, coefficients, x, which)[0])
         if close is not None:
@@ -57,11 +59,16 @@ def evaluate(features: Features, coefficients: Coefficients, points: Points) -> 
 
 
 def evaluate_all(
-    features: Features, coefficients: Float[np.ndarray, "k m C"], points: Points
+    features: Features,
+    coefficients: Float[np.ndarray, "k m C"],
+    points: Points,
+    known: Float[np.ndarray, "n m"] | None = None,
 ) -> Float[np.ndarray, "k n C"]:
-    """Several functions of the space at points. The features are evaluated once for all of them."""
+    """Several functions of the space at points. The features are evaluated once for all of them, unless their values
+    are `known`."""
     (k, m, components), which = coefficients.shape, [(0,) * features.dim]
-    values = _expanded(features, np.moveaxis(coefficients, 0, 1).reshape(m, k * components), points, which)[0]
+    together = np.moveaxis(coefficients, 0, 1).reshape(m, k * components)
+    values = _expanded(features, together, points, which)[0] if known is None else known @ together
     lifting = features.lifting(points, which, components)
     found = np.moveaxis(values.reshape(len(points), k, components), 1, 0)
     return found if lifting is None else found + lifting

@@ -58,8 +58,10 @@ def look_at(
     functions: Float[np.ndarray, "k m C"],
     points: Points,
     passed: Steps | None = None,
+    known: Float[np.ndarray, "n m"] | None = None,
 ) -> Look:
-    """What a system shows, and the values of functions at points. If its rows were not kept, they were `passed` on."""
+    """What a system shows, and the values of functions at points, where those of the features may be `known`. If its
+    rows were not kept, they were `passed` on."""
     if passed is None:
         passed = Steps(steps)
         passed.add(system.A, system.b)
@@ -68,5 +70,5 @@ def look_at(
         Sums.of(system.b, system.rows),
         Sums.of(system.scales * system.right, system.rows),
         passed.squares,
-        evaluate_all(features, functions, points),
+        evaluate_all(features, functions, points, known),
     )

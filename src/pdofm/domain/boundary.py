@@ -84,22 +84,27 @@ class Part:
         return float(sum(piece.measure for piece in self.pieces))
 
     @renamed(kind="sampling")
-    def sample(self, n: int, sampling: str = "sobol", key: Any = 0) -> tuple[Points, Normals]:
+    def sample(self, n: int, sampling: str = "sobol", key: Any = 0, *, least: float = 0.0) -> tuple[Points, Normals]:
         """Points `(n, d)` and their unit outward normals `(n, d)`, distributed over the pieces in proportion to their
-        measures, with at least one point in each.
+        measures, with at least one point in each, and at least the fraction `least` of an equal share.
 
         There can be more than n points (for a grid, or if there are more pieces than points), or fewer (if pieces are
         single points).
         """
         check_request(n, sampling)
-        rng = generator(key)
-        samples = [piece.sample(count, sampling, rng) for piece, count in zip(self.pieces, self.shares(n), strict=True)]
+        rng, counts = generator(key), self.shares(n, least)
+        samples = [piece.sample(count, sampling, rng) for piece, count in zip(self.pieces, counts, strict=True)]
         points, normals = (np.concatenate(arrays) for arrays in zip(*samples, strict=True))
         return points, normals
 
-    def shares(self, n: int) -> list[int]:
-        """How many of n points are on each piece."""
-        return _shares(n, np.array([piece.measure for piece in self.pieces]))
+    def shares(self, n: int, least: float = 0.0) -> list[int]:
+        """How many of n points are on each piece: in proportion to its measure, but at least the fraction `least` of an
+        equal share. A closed piece, the circle or the sphere around a hole, counts like all pieces with ends together.
+        """
+        measures = np.array([piece.measure for piece in self.pieces])
+        closed = np.array([not all(piece.ends) for piece in self.pieces])
+        parts = np.where(closed, np.count_nonzero(closed) + (not closed.all()), len(closed))
+        return _shares(n, np.maximum(measures, least * measures.sum() / parts))
 
     def where(self, predicate: Callable[..., Any]) -> "Part":
         """The part where `predicate(x)` holds, for instance `lambda x: x[0] < 0`; in space-time `predicate(x, t)`.

@@ -12,7 +12,7 @@ import numpy as np
 from pdofm._types import Coefficients, Vector
 from pdofm.calculus.terms import Average
 from pdofm.discrete import direct
-from pdofm.discrete.collocate import Block, averaging, nodes_for
+from pdofm.discrete.collocate import LEAST, Block, averaging, nodes_for
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import derivatives
 from pdofm.discrete.leftsides import entries, local_sides
@@ -120,7 +120,7 @@ def place(discretisation: Discretisation, sampling: str) -> tuple[Discretisation
     for i, block in enumerate(discretisation.blocks):
         part, placed = block.term.on, None
         if isinstance(part, Part) and is_moving(part):
-            placed = Placed(tuple(part.shares(len(block.points))), sampling, i)
+            placed = Placed(tuple(part.shares(len(block.points), LEAST)), sampling, i)
             points, normals = sampled(part, placed)
             blocks.append(replace(block, points=points, normals=normals[:, : block.normals.shape[1]]))
         else:

@@ -164,6 +164,11 @@ class HardDirichlet(Wrapper):
     def imposes(self) -> str | None:
         return "value"
 
+    @property
+    def imposed(self) -> tuple[Any, ...]:
+        """What is imposed, and where, as something to compare."""
+        return self.shape, self.has_time, self.value, *(np.asarray(corner).tobytes() for corner in self.corners)
+
     def on(self, domain: HasBox) -> "HardDirichlet":
         """The inner features on the box of another domain, zero on its boundary, with the same lifting."""
         if not isinstance(domain, Domain):

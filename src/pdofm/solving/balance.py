@@ -33,7 +33,8 @@ MOST_TRIES = 3
 
 def balanced(method: Method | None, discretisation: Discretisation, outcome: Outcome) -> tuple[Discretisation, Outcome]:
     """The same solve with rows that are scaled by the sizes of the components, if these differ much."""
-    if type(discretisation) is not Discretisation:  # shares of a cluster keep their rows
+    # A single component needs no scale, and shares of a cluster keep their rows.
+    if discretisation.problem.layout.components == 1 or type(discretisation) is not Discretisation:
         return discretisation, outcome
     sizes = _sizes(discretisation, outcome)
     for _ in range(MOST_TRIES):
