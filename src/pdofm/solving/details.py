@@ -7,10 +7,9 @@ residual over the detail matters to the solution, whatever the equation. Around 
 function follows, the residual changes its sign, and its effect is small.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
+from pdofm.discrete.assemble import assemble
 from pdofm.discrete.details import details_of
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import evaluate_all
@@ -41,7 +40,8 @@ def missed_details(discretisation: Discretisation, outcome: Outcome) -> float | 
     if not details or not np.isfinite(c).all():
         return None
     blocks = [each.block(problem, fitted[each.term.name]) for each in details]
-    system = replace(discretisation, held_out=()).system(c, blocks, fold=False, role="details")
+    known = {"memory": discretisation.memory, "role": "details", "sizes": discretisation.sizes}
+    system = assemble(problem.layout, features, blocks, c, **known)
     gradient = np.zeros(c.size)
     for each in details:
         rows = system.rows[each.term.name]
