@@ -58,9 +58,9 @@ def test_a_solution_that_misses_it_has_not_converged(width, domain):
 
 def test_a_search_does_not_believe_it_either():
     """Polynomials that do not see the change agree to all digits, in every degree."""
-    with pytest.warns(ConvergenceWarning, match="of the coefficients that are narrower than the collocation points"):
+    with pytest.warns(ConvergenceWarning, match="of the coefficients between the collocation points"):
         u = pf.solve(conduction(1e-6), tol=1e-6, max_features=60)
-    assert all(attempt.change < 1e-6 for attempt in u.attempts[1:3])
+    assert u.attempts[0].estimate > 0.1
     assert u.errors().relative_l2 > 0.1
     assert u.error_estimate > 0.1
 

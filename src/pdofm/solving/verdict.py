@@ -236,8 +236,8 @@ def _resolved(evidence: Evidence) -> Failure | None:
     """No detail of the data may lie between the collocation points."""
     if evidence.missed is not None and not is_accurate(evidence.missed, evidence.required):
         message = (
-            "details of the data or of the coefficients that are narrower than the collocation points cause an error "
-            f"of {evidence.missed:.1e}, above {evidence.required:g}"
+            "details of the data or of the coefficients between the collocation points cause an error of "
+            f"{evidence.missed:.1e}, above {evidence.required:g}"
         )
     elif evidence.hidden is not None and evidence.hidden > HIDDEN:
         message = (
