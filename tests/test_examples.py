@@ -1,10 +1,12 @@
 """The examples run and give the digits that they promise; of those that take minutes, a part."""
 
+import math
 import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 
 import pdofm as pf
@@ -62,6 +64,39 @@ def test_the_unknown_numbers_are_found_and_drawn(tmp_path):
     assert abs(found.k - 2) < 0.1
     example["plot"](found, tmp_path / "numbers.png")
     assert (tmp_path / "numbers.png").stat().st_size > 10_000
+
+
+def test_a_wave_is_scattered_as_hankel_functions_say(tmp_path):
+    with jax.numpy_dtype_promotion("standard"):  # as users have it
+        _scatter(tmp_path)
+
+
+def _scatter(tmp_path: Path) -> None:
+    example = runpy.run_path(str(EXAMPLES / "13_scattering.py"))
+    u = example["main"](k=4.0, boxes=5, degree=16)
+    assert u.converged
+    assert example["error"](u, k=4.0) < 5e-6
+    example["plot"](u, tmp_path / "wave.png", k=4.0)
+    assert (tmp_path / "wave.png").stat().st_size > 10_000
+
+
+def test_the_drum_has_its_first_tone(tmp_path):
+    example = runpy.run_path(str(EXAMPLES / "14_drums.py"))
+    modes = example["main"](k=1, tol=1e-8)
+    assert modes.converged
+    assert modes.values[0] == pytest.approx(9.6397238440219, rel=1e-8)
+    example["plot"](modes, tmp_path / "drums.png")
+    assert (tmp_path / "drums.png").stat().st_size > 3_000
+
+
+def test_a_flow_rate_determines_the_pressure_that_drives_it():
+    """A rod in the middle has an exact solution: w is a combination of 1, r² and log r."""
+    example = runpy.run_path(str(EXAMPLES / "15_flow_rate.py"))
+    found, radius = example["main"](offset=0.0), example["RADIUS"]
+    assert found.converged
+    assert found.g == pytest.approx(example["concentric"](), rel=1e-12)
+    share = -(radius**2) / (1 - radius**2) - 1 / (2 * math.log(radius))
+    assert example["drag_on_rod"](found) == pytest.approx(share, rel=1e-9)
 
 
 def test_every_example_is_in_the_gallery_with_its_picture_if_it_draws_one():

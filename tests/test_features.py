@@ -167,6 +167,7 @@ WITHOUT_SCALE = FIXED | {"box-features"}
 ELSEWHERE = {
     pf.HoleFunctions,
     pf.EdgeFunctions,
+    pf.BoreFunctions,
     pf.HarmonicPolynomials,
     pf.Combined,
     pf.RegionFeatures,

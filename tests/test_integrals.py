@@ -1,6 +1,7 @@
 """Quadrature over domains, conditions on means, and integrals of solutions, against values that are known."""
 
 import itertools
+import math
 
 import jax.numpy as jnp
 import numpy as np
@@ -57,6 +58,15 @@ def test_a_rule_integrates_a_wave_over_a_plane_domain_up_to_rounding(domain, exa
     rule = Quadrature(domain).whole(32)
     assert domain.contains(rule.points, tol=1e-12).all()
     assert rule.weights @ waves(rule.points) == pytest.approx(exact, rel=1e-13)
+
+
+def test_around_a_circle_polynomials_are_integrated_as_exactly_as_along_a_line():
+    """The integral of x^2k over the unit disk is that of r^(2k+1), times 2π (2k)! / (2^k k!)²."""
+    order = 10
+    rule = Quadrature(pf.Disk([0, 0], 1.0)).whole(order)
+    for k in range(order - 1):
+        mean = math.factorial(2 * k) / (2**k * math.factorial(k)) ** 2
+        assert rule.weights @ rule.points[:, 0] ** (2 * k) == pytest.approx(2 * math.pi * mean / (2 * k + 2), rel=1e-13)
 
 
 def test_rules_for_the_boxes_of_a_grid_add_up_to_that_of_the_domain():

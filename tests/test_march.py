@@ -2,11 +2,13 @@
 
 import math
 import pickle
+import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import j0, j1, jn_zeros
 
 import pdofm as pf
 from pdofm.domain.quadrature import quadrature_of
@@ -319,10 +321,10 @@ def test_a_march_that_was_killed_again_and_again_goes_on_to_the_same_bits(tmp_pa
     for slabs in (1, 2, len(whole.slabs)):  # the last time in the second run
         calls = iter(range(slabs))
 
-        def limited(run, calls=calls):
+        def limited(run, deadline, calls=calls):
             if next(calls, None) is None:
                 raise Killed
-            return advance(run)
+            return advance(run, deadline)
 
         monkeypatch.setattr(Run, "advance", limited)
         with pytest.raises(Killed):
@@ -402,10 +404,10 @@ def test_complex_unknowns_are_marched():
 def test_an_interrupt_returns_the_solution_so_far(monkeypatch):
     advance = Run.advance
 
-    def interrupted(run):
+    def interrupted(run, deadline):
         if len(run.pieces) == 3:
             raise KeyboardInterrupt
-        return advance(run)
+        return advance(run, deadline)
 
     monkeypatch.setattr(Run, "advance", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted at t ="):
@@ -460,6 +462,57 @@ def test_heat_on_a_domain_that_does_not_consist_of_boxes(space):
     assert error < 1e-6
     assert u.error_estimate > 0.1 * error
     assert u.spectral_radius < 1
+
+
+def spreading(a):
+    """A peak that spreads in the plane: exp(-a r² / (1 + 4at)) / (1 + 4at)."""
+    return lambda x, t: jnp.exp(-a * (x @ x) / (1 + 4 * a * t)) / (1 + 4 * a * t)
+
+
+def test_a_peak_on_a_disk_takes_a_high_degree():
+    u = pf.march(heat(pf.Disk([0.1, 0], 1.0), spreading(12.0)), tol=1e-5)
+    error = u.errors().relative_l2
+    assert u.slabs[0].features > 276  # beyond degree 22
+    assert u.converged
+    assert error < 1e-5
+    assert u.error_estimate > 0.1 * error
+    assert u.spectral_radius < 1
+
+
+def bessel_series(z):
+    """Heat on the unit disk, 1 at the start and 0 on the boundary."""
+    zeros = jn_zeros(0, 100)
+    modes = j0(zeros * np.linalg.norm(z[:, :2], axis=1)[:, None]) * np.exp(-(zeros**2) * z[:, 2:])
+    return modes @ (2 / (zeros * j1(zeros)))
+
+
+def test_on_a_disk_a_start_that_contradicts_the_conditions_ends_with_an_honest_estimate():
+    problem = pf.Problem(
+        pf.SpaceTime(pf.Disk([0, 0], 1.0), 0.5),
+        lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(1.0)],
+    )
+    u = pf.march(problem, tol=1e-2)
+    points = problem.domain.sample(1000, "random", key=1)
+    points = points[points[:, 2] > 1e-3]
+    error = relative(u(points), bessel_series(points))
+    assert u.converged
+    assert error < u.error_estimate < 1e-2
+
+
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
+def test_when_the_time_is_up_the_best_so_far_is_returned(monkeypatch):
+    calls, now = [], time.perf_counter()
+    monkeypatch.setattr("pdofm.marching.run.perf_counter", lambda: now + 100.0 * (len(calls) > 15))
+    advance = Run.advance
+    monkeypatch.setattr(Run, "advance", lambda run, deadline: calls.append(run) or advance(run, deadline))
+    u = pf.march(burgers(0.1), tol=1e-8, max_seconds=50.0)
+    points = u.problem.domain.sample(500, "random", key=1)
+    assert not u.converged
+    assert "the time was up at t =" in u.reason
+    assert u.slabs[-1].end == 1.0
+    assert relative(u(points), cole_hopf(points, 0.1)) < 10 * u.error_estimate
 
 
 def standing_wave(T):

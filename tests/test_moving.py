@@ -33,6 +33,10 @@ TIED = {
         r"the holes of its domain\. Make them",
     ),
     "edge functions": (pf.EdgeFunctions(pf.Box([0, 0, 0], [1, 1, 1])), r"the edges of its domain\. Make them"),
+    "bore functions": (
+        pf.BoreFunctions(pf.Box([0, 0, 0], [1, 1, 1]) - pf.Cylinder([0.5, 0.5, -1], [0.5, 0.5, 2], 0.2)),
+        r"the bores of its domain\. Make them",
+    ),
     "stretched": (
         pf.StretchedPolynomials(BOX, degree=3, direction=[1, 0], center=1.0, width=0.1),
         r"its layer\. Make them",

@@ -8,12 +8,15 @@ from local_problems import torsion_cube_values
 import pdofm as pf
 from pdofm.domain import round_holes
 from pdofm.domain.edges import straight_edges
+from pdofm.domain.holes import round_bores
 from pdofm.errors import FeaturesError
 from pdofm.features.base import differentiated
 
 CUBE = pf.Box([0, 0, 0], [1, 1, 1])
 BRICK = pf.Box([-1, 0, 0.5], [1, 1.5, 2])
 HOLED_BRICK = BRICK - pf.Ball([0.1, 0.7, 1.2], 0.3)
+DRILLED = BRICK - pf.Cylinder([-0.7, 0.1, 0], [0.5, 1.0, 2.5], 0.25)  # askew
+PIPE = pf.Cylinder([0, 0, 0], [0, 0, 1], 1) - pf.Cylinder([0.2, 0, -1], [0.2, 0, 2], 0.3)
 PRISM = pf.Extrusion(pf.Polygon([(0, 0), (1, 0), (0.3, 0.8)]), 1)
 FICHERA = pf.Box([-1, -1, -1], [1, 1, 1]) - pf.Box([0, 0, 0], [1, 1, 1])
 TWO_HOLES = pf.Box([-1, -1], [2, 1]) - pf.Disk([-0.2, 0.1], 0.4) - pf.Disk([1.2, -0.2], 0.3)
@@ -48,15 +51,46 @@ def test_round_holes_are_found_by_their_normals(domain, expected):
 
 
 @pytest.mark.parametrize(
+    ("domain", "expected"),
+    [
+        (DRILLED, [((-0.7, 0.1, 0), (1.2, 0.9, 2.5), 0.25)]),
+        (CUBE - pf.Cylinder([0.5, 0.5, -1], [0.5, 0.5, 2], 0.2), [((0.5, 0.5, 0), (0, 0, 1), 0.2)]),
+        (CUBE - pf.Cylinder([0.5, 0.5, 0.5], [0.5, 0.5, 2], 0.2), []),  # a blind hole: the axis enters the domain
+        (PIPE, [((0.2, 0, 0), (0, 0, 1), 0.3)]),
+        (HOLED_BRICK, []),
+        (PRISM, []),
+        (TWO_HOLES, []),
+    ],
+    ids=repr,
+)
+def test_bores_are_found_with_their_axes(domain, expected):
+    found = round_bores(domain)
+    assert len(found) == len(expected)
+    for bore, (point, axis, radius) in zip(found, expected, strict=True):
+        assert abs(bore.radius - radius) < 1e-12
+        direction = np.array(axis) / np.linalg.norm(axis)
+        np.testing.assert_allclose(abs(bore.frame[2] @ direction), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(np.cross(bore.start - point, direction), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
     "features",
     [
         pf.HoleFunctions(TWO_HOLES, 5),
         pf.HoleFunctions(TWO_HOLES, 6, powers=3),
         pf.HoleFunctions(HOLED_BRICK, 4),
         pf.EdgeFunctions(HOLED_BRICK, 2),
+        pf.BoreFunctions(DRILLED, 4, powers=2),
         pf.EdgeFunctions(FICHERA, 1, near=pf.Box([-1, -1, 0], [0, 0, 1])),
     ],
-    ids=["holes in the plane", "with more powers of r²", "a hole in space", "edges", "edges near a re-entrant one"],
+    ids=[
+        "holes in the plane",
+        "more powers of r²",
+        "a hole in space",
+        "edges",
+        "a bore",
+        "edges near a re-entrant one",
+    ],
 )
 def test_derivatives_agree_with_automatic_differentiation(features, seed):
     domain = TWO_HOLES if features.dim == 2 else HOLED_BRICK
@@ -149,10 +183,12 @@ def test_domains_without_edges_or_holes_are_refused():
         pf.HoleFunctions(pf.Box([0, 0], [1, 1]))
     with pytest.raises(FeaturesError, match=r"Ball.* has no straight edges .* Use the smooth basis alone"):
         pf.EdgeFunctions(pf.Ball([0, 0, 0], 1))
+    with pytest.raises(FeaturesError, match=r"Box.* has no round bore .* Use the smooth basis alone"):
+        pf.BoreFunctions(HOLED_BRICK)
 
 
 def test_they_are_saved_and_refuse_to_move(tmp_path):
-    for features in (pf.HoleFunctions(TWO_HOLES, 3, powers=2), pf.EdgeFunctions(CUBE, 1)):
+    for features in (pf.HoleFunctions(TWO_HOLES, 3, powers=2), pf.EdgeFunctions(CUBE, 1), pf.BoreFunctions(PIPE, 2)):
         pf.save(tmp_path / "f", features)
         points = np.full((1, features.dim), 0.7)
         assert np.array_equal(
@@ -209,6 +245,20 @@ def test_a_small_hole_off_the_center_of_a_ball_gets_points_enough():
         solution = pf.solve(problem, features, tol=largest)
         assert solution.converged
         assert solution.errors().relative_l2 < largest
+
+
+def test_a_bore_through_a_solid_is_seen_from_outside():
+    # Sources on lines inside the bore, with a strength that varies along them; both satisfy Laplace's equation.
+    def exact(x):
+        near, far = x[:2] - jnp.array([0.45, 0.5]), x[:2] - jnp.array([0.55, 0.52])
+        square = far @ far
+        return x[2] * jnp.log(near @ near) + far[0] / square + x[0] * x[1]
+
+    domain = CUBE - pf.Cylinder([0.5, 0.5, -1], [0.5, 0.5, 2], 0.2)
+    u = pf.solve(poisson(domain, 0.0, exact), tol=1e-5)
+    assert u.converged
+    assert u.space == "polynomials and singular functions"
+    assert u.errors().relative_l2 <= 3e-5
 
 
 def test_sources_inside_round_holes_in_the_plane_are_seen_from_outside():

@@ -124,6 +124,18 @@ def test_data_that_contradict_the_equation_are_noticed():
         pf.solve(rod(pf.Data(PLACES, wrong, noise=NOISE, unknown="u")), SPACE)
 
 
+def test_a_search_ends_with_what_is_wrong_with_the_data():
+    """No other space would help, so there are few attempts."""
+    wrong = TRUTH + 0.05 * np.cos(20 * PLACES[:, 0])
+    with pytest.warns(ConvergenceWarning, match="larger than their noise explains"):
+        misfit = pf.solve(rod(pf.Data(PLACES, wrong, noise=NOISE, unknown="u")), tol=1e-8)
+    with pytest.warns(ConvergenceWarning, match="s by .0.71; measure something else"):
+        free = pf.solve(rod(pf.Data(PLACES, TRUTH, noise=NOISE, unknown="u"), source=0.0), tol=1e-8)
+    assert misfit.verdict.status is pf.Status.MISFIT
+    assert free.verdict.status is pf.Status.FREE_NUMBERS
+    assert max(len(misfit.attempts), len(free.attempts)) <= 3
+
+
 @pytest.mark.parametrize("robust", ["huber", "cauchy"])
 def test_a_robust_loss_forgives_outliers(robust):
     values = TRUTH + NOISE * np.random.default_rng(2).standard_normal(30)

@@ -42,6 +42,7 @@ from pdofm.domain import (  # noqa: E402
 from pdofm.families.family import Family  # noqa: E402
 from pdofm.families.learning import learn  # noqa: E402
 from pdofm.features import (  # noqa: E402
+    BoreFunctions,
     BoxFeatures,
     BoxPolynomials,
     Chebyshev,
@@ -92,6 +93,7 @@ __all__ = [
     "SVD",
     "Annulus",
     "Ball",
+    "BoreFunctions",
     "Box",
     "BoxFeatures",
     "BoxPolynomials",

@@ -1,34 +1,15 @@
-"""Polynomials in boxes that are split, and raised in degree, where the solution needs it.
+"""Polynomials in boxes that adapt to a solution: a problem solved in them, and spaces of them for other questions."""
 
-Round after round the problem is solved in the patches of a tree of boxes. Where a patch is wrong its degree is raised,
-if its coefficients fall fast enough; otherwise it is split, across the axes along which they fall slowly.
-"""
+from collections.abc import Iterator, Sequence
 
-import math
-import time
-
-import numpy as np
-from jaxtyping import Float
-
-from pdofm._types import Key, Vector
-from pdofm.adaptive.cuts import WEAK, crossings, cuts_of
-from pdofm.adaptive.lengths import disturbance, layer_cuts, lengths
-from pdofm.adaptive.singular import (
-    Degrees,
-    SingularPoint,
-    are_at_jumps,
-    first_tree,
-    functions_by_region,
-    grade,
-    singular_points,
-)
+from pdofm._types import Key
+from pdofm.adaptive.rounds import Rounds
 from pdofm.discrete.checks import check_problem
-from pdofm.discrete.cover import Inside
-from pdofm.discrete.materials import make_cover
+from pdofm.features import Features
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
-from pdofm.solving.boxes import BoxFit, distance, fit_boxes
 from pdofm.solving.solution import Solution
+<<<<<<< HEAD
 from pdofm.solving.stats import Attempt
 from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
@@ -112,6 +93,8 @@ WORK = {1: 1.0, 2: 1.2, 3: 2.0}
 
 GOAL = 0.3
 """Patches are refined until the error that their indicator stands for is below this part of the tolerance."""
+=======
+>>>>>>> main
 
 
 def solve_in_boxes(
@@ -128,27 +111,13 @@ def solve_in_boxes(
         key: seed of the points at which residuals are looked at.
     """
     check_problem("solve_in_boxes", problem)
-    rounds = _Rounds(problem, tol, int(generator(key).integers(2**31)))
-    start, attempts, reason = time.perf_counter(), [], ""
-    while not reason:
-        before = time.perf_counter()
-        found = rounds.solve()
-        attempts.append(_attempt(rounds, found, time.perf_counter() - before))
-        spent = time.perf_counter() - start
-        reason = rounds.verdict(found)
-        if reason:
-            break
-        rounds.refine(found)
-        unknowns, last = rounds.unknowns(), found.coefficients.size
-        # The first round also compiles, which says nothing about the next one.
-        expected = attempts[-1].seconds * max(unknowns / last, 1.0) ** WORK[problem.domain.dim] * (len(attempts) > 1)
-        if unknowns > max_unknowns:
-            reason = f"the next round would need {unknowns} unknowns, more than max_unknowns = {max_unknowns}"
-        elif spent + expected > max_seconds:
-            reason = f"the next round would end after {spent + expected:.0f} s, more than max_seconds = {max_seconds:g}"
-    return rounds.solution(tuple(attempts), reason, time.perf_counter() - start)
+    rounds = Rounds(problem, tol, int(generator(key).integers(2**31)))
+    for _ in rounds.run(max_unknowns, max_seconds):
+        pass
+    return rounds.solution()
 
 
+<<<<<<< HEAD
 def _attempt(rounds: "_Rounds", found: BoxFit, seconds: float) -> Attempt:
     why = "the first boxes" if math.isnan(rounds.distance) else f"{rounds.changed} of them were refined"
     space = f"polynomials in {len(found.indicator)} boxes"
@@ -347,3 +316,23 @@ class _Rounds:
         verdict = judge(evidence, remedy)
         space = f"polynomials in {len(found.indicator)} boxes"
         return Solution(self.problem, found.features, found.coefficients, estimate, verdict, stats, space, attempts)
+=======
+def spaces_in_boxes(
+    problem: Problem, tols: Sequence[float], *, max_unknowns: int = 200_000, max_seconds: float = 120.0, key: Key = 0
+) -> Iterator[Features]:
+    """Polynomials in boxes that resolve a solution up to one tolerance after the other, from loose to strict; the last
+    ones are the best that the budget allows. The time that passes between them does not count."""
+    check_problem("spaces_in_boxes", problem)
+    rounds = Rounds(problem, min(tols), int(generator(key).integers(2**31)))
+    left, features = sorted(tols, reverse=True), None
+    for found in rounds.run(max_unknowns, max_seconds):
+        features = found.features
+        if rounds.estimate <= left[0]:
+            left = [tol for tol in left if tol < rounds.estimate]
+            yield features
+            features = None
+            if not left:
+                return
+    if features is not None:
+        yield features
+>>>>>>> main

@@ -17,12 +17,12 @@ def first_size(dim: int) -> int:
     return FIRST_SIZES.get(dim, FIRST_SIZES[3])
 
 
-def sizes(dim: int, largest: int) -> Iterator[int]:
+def sizes(dim: int, largest: int, growth: float = GROWTH) -> Iterator[int]:
     """Growing numbers of features; the last one is `largest`, the budget."""
     first = size = float(first_size(dim))
     while (size if size == first else 1.2 * size) < largest:  # no size just below the budget
         yield round(size)
-        size *= GROWTH
+        size *= growth
     yield largest
 
 

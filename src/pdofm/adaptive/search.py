@@ -31,6 +31,9 @@ from pdofm.solving.methods import Method, Newton, fitted
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import HIDDEN, Evidence, Status, Verdict, judge
 
+CONFIRMED = (Status.CONVERGED, Status.MISFIT)
+"""What a solution in another space must confirm before it counts."""
+
 RESOLVED = 0.1
 """A solution with a smaller estimated error has a correct digit: Newton's iteration may start from it."""
 
@@ -69,7 +72,8 @@ class Search(Shown):
         self.last: Solution | None = None
         self.reached = False
         self.ceased: Solution | None = None
-        self._undetermined = 0  # attempts in a row
+        self._undetermined = self._free = 0  # attempts in a row
+        self._blamed: Verdict | None = None  # what no other space can change: the data contradict the model
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
         self._best_values: np.ndarray | None = None
@@ -83,8 +87,10 @@ class Search(Shown):
 
     @property
     def over(self) -> bool:
-        """Whether the tolerance is reached, the solution is not unique or ceases to exist, or the time is up."""
-        return self.reached or self.undetermined or self.ceased is not None or self.ledger.is_out_of_time
+        """Whether the tolerance is reached, the solution is not unique or ceases to exist, data leave numbers free or
+        contradict the model, or the time is up."""
+        ended = self.undetermined or self._blamed is not None or self.ceased is not None
+        return self.reached or ended or self.ledger.is_out_of_time
 
     @property
     def undetermined(self) -> bool:
@@ -119,6 +125,7 @@ class Search(Shown):
         self.last, self._last_values = found, values
         evidence = found.verdict.evidence
         self._undetermined = self._undetermined + 1 if evidence.is_finished and not evidence.is_unique else 0
+        self._free = self._free + 1 if found.verdict.status is Status.FREE_NUMBERS else 0
         if found.attempts:  # it has a search of its own behind it
             self.ledger.attempts += [replace(found.attempts[0], why=why), *found.attempts[1:]]
         else:
@@ -145,11 +152,13 @@ class Search(Shown):
         """The verdict on a solution that differs from another one by that much. The dense check, which costs most, is
         left out where something else decides. A solution may bring a comparison of its own."""
         verdict = solution.verdict
-        if verdict.converged and verdict.evidence.disagreement is None:
+        if verdict.status in CONFIRMED and verdict.evidence.disagreement is None:
             verdict = judge(replace(verdict.evidence, disagreement=disagreement))
-        if verdict.converged:
+        if verdict.status in CONFIRMED:
             verdict = judge(replace(verdict.evidence, hidden=self.verifier.hidden(solution)))
             self._evidence = verdict.evidence
+        if verdict.status is Status.MISFIT or self._free > 1:
+            self._blamed = verdict
         return verdict
 
     def solved(self, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None) -> Solution:
@@ -215,7 +224,7 @@ class Search(Shown):
                 "The policy has tried no space, or none within the budget. Let it call search.attempt(...), or raise "
                 "max_features."
             )
-        best = best if self.reached or self.undetermined else self._least_violating(best)
+        best = best if self.reached or self.undetermined or self._blamed is not None else self._least_violating(best)
         ending = self._ending(best)
         if interrupted and not self.reached:
             message = f"the search was interrupted; {ending.message}"
@@ -247,6 +256,8 @@ class Search(Shown):
             return Verdict(Status.CONVERGED, message, evidence=self._evidence or best.verdict.evidence)
         if self.undetermined and best.verdict.status is Status.UNDETERMINED:
             return best.verdict
+        if self._blamed is not None:
+            return self._blamed
         verdict = judge(replace(best.verdict.evidence, hidden=self.verifier.hidden(best), disagreement=math.nan))
         message = (
             f"the tolerance {self.tol:g} is not reached with {self.ledger.budget}; the best of {self.ledger.solved} "

@@ -21,8 +21,9 @@ from pdofm.calculus.terms import Difference
 from pdofm.discrete.materials import make_tree
 from pdofm.domain import Domain, Part, corners, round_holes
 from pdofm.domain.edges import straight_edges
+from pdofm.domain.holes import round_bores
 from pdofm.domain.tree import BoxTree, Forest
-from pdofm.features import CornerFunctions, EdgeFunctions, Features, HoleFunctions, SectorFunctions
+from pdofm.features import BoreFunctions, CornerFunctions, EdgeFunctions, Features, HoleFunctions, SectorFunctions
 from pdofm.problem.problem import Problem
 
 COINCIDENT = 1e-9
@@ -92,9 +93,9 @@ class SingularPoint:
 
 
 def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> list[Features]:
-    """The singular functions of the corners, edges and round holes of a domain: multipoles up to a degree around holes,
-    polynomials up to half of it along edges, and exponents up to a third of it at corners. A region that others touch
-    is not the whole: what happens at its corners depends on them."""
+    """The singular functions of the corners, edges and round holes of a domain: multipoles up to a degree around holes
+    and bores, polynomials up to half of it along edges, and exponents up to a third of it at corners. A region that
+    others touch is not the whole: what happens at its corners depends on them."""
     found: list[Features] = []
     if is_whole and corners(domain):
         found.append(CornerFunctions(domain, convex=True, highest=float(np.clip(degree / 3, *EXPONENTS))))
@@ -102,6 +103,8 @@ def singular_functions(domain: Domain, degree: int, is_whole: bool = True) -> li
         found.append(EdgeFunctions(domain, degree // 2))
     if round_holes(domain):
         found.append(HoleFunctions(domain, max(degree, 1)))
+    if round_bores(domain):
+        found.append(BoreFunctions(domain, max(degree, 1)))
     return found
 
 

@@ -36,6 +36,9 @@ turn is removed as if it were there."""
 FEWEST = 8
 """Gauss nodes on an interval, at least, however short it is."""
 
+AROUND = 2
+"""Equidistant nodes around a circle, in units of the Gauss nodes along a line that are exact for the same degrees."""
+
 SURFACE_NODES = 4
 """A surface that is sampled by rejection has no smooth parameters: it gets so many times more nodes along each."""
 
@@ -186,7 +189,8 @@ def quadrature_of(domain: Domain) -> Quadrature:
 
 
 def over_part(part: Part, order: int) -> Rule:
-    """A rule for a part of a boundary, or for the space at one time, with `order` nodes along each parameter."""
+    """A rule for a part of a boundary, or for the space at one time, with `order` nodes along each parameter, and twice
+    as many around a circle."""
     return Rule.joined([_over_piece(piece, order) for piece in part.pieces])
 
 
@@ -207,8 +211,9 @@ def _over_piece(piece: Piece, order: int) -> Rule:
     for i, has_ends in enumerate(piece.ends):
         # Around a circle equal weights are best; of the closed parameters of a sphere only the last is an angle.
         is_angle = not has_ends and all(piece.ends[i + 1 :])
-        nodes.append((np.arange(order) + 0.5) / order if is_angle else gauss(order))
-        weights.append(np.full(order, 1 / order) if is_angle else gauss_weights(order))
+        around = AROUND * order
+        nodes.append((np.arange(around) + 0.5) / around if is_angle else gauss(order))
+        weights.append(np.full(around, 1 / around) if is_angle else gauss_weights(order))
     points, normals = piece.chart(tensor(nodes))
     return Rule(points, normals, piece.measure * np.prod(tensor(weights), axis=1))
 

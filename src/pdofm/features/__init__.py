@@ -1,6 +1,7 @@
 """Families of features, wrappers around them, and files."""
 
 from pdofm.features.base import Features, check_count, polynomial_degree
+from pdofm.features.bores import BoreFunctions
 from pdofm.features.boxes import BoxPolynomials, InBoxes
 from pdofm.features.boxfeatures import BoxFeatures
 from pdofm.features.byregion import RegionFeatures
@@ -24,6 +25,7 @@ from pdofm.features.transnet import TransNet
 
 __all__ = [
     "OVERLAP",
+    "BoreFunctions",
     "BoxFeatures",
     "BoxPolynomials",
     "Chebyshev",

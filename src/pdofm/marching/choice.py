@@ -1,6 +1,7 @@
 """In which spaces an evolution is marched, and with which degrees."""
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -25,9 +26,6 @@ MOST_IN_TILES = 60_000
 MOST_IN_INTERVALS = 200_000
 """Unknowns in intervals."""
 
-
-MOST_ON_THE_WHOLE = 900
-"""Functions on the whole of a domain, per component."""
 
 MOST_BEFORE_TILES = 600
 """Unknowns on the whole of a domain that could also be cut into boxes. Smooth solutions need few, and no others are
@@ -78,7 +76,7 @@ def spaces(statement: Statement, slab_tol: float, floor: float = 1.0, number: in
     if not found and space.dim in TILE_DEGREES:
         fills = fills_boxes(statement)
         if not statement.periodic:
-            most = MOST_BEFORE_TILES if fills else MOST_ON_THE_WHOLE * statement.components
+            most = MOST_BEFORE_TILES if fills else sys.maxsize
             found.append((lambda: Whole.first(statement, number), most))
         if fills:
             degree = tile_degree(statement, slab_tol)

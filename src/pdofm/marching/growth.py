@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 
+from pdofm.marching.projected import growth
 from pdofm.marching.run import Run
 from pdofm.marching.slab import after, linearised_at
+from pdofm.marching.whole import Whole
 
 CHANGE = 1e-5
 """The change of a start with which a nonlinear slab is linearised, relative to the solution."""
@@ -28,6 +30,10 @@ def spectral_radius(run: Run) -> float:
 
     space, scheme, start = run.space, run.scheme, run.states
     begin, end = run.ends_of(run.pieces[-1])
+    if isinstance(space, Whole):
+        linear = space.linearise([*(each[None] for each in start), np.zeros((1, space.size))], end)
+        if linear.eigenvalues is not None and linear.multiples is not None:
+            return growth(scheme, end - begin, linear.eigenvalues, linear.multiples)
     count, is_linear = space.size * len(start), space.statement.is_linear
     if count > MOST:
         return math.nan

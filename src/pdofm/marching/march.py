@@ -19,7 +19,7 @@ from pdofm.marching.growth import spectral_radius
 from pdofm.marching.progress import Progress
 from pdofm.marching.radau import radau
 from pdofm.marching.record import Record
-from pdofm.marching.run import Run, Stuck, TooFine, first_run
+from pdofm.marching.run import Late, Run, Stuck, TooFine, first_run
 from pdofm.marching.statement import Statement
 from pdofm.marching.whole import Whole
 from pdofm.numerics.distance import relative_sizes
@@ -56,6 +56,9 @@ so that they stay small relative to it if they begin so."""
 COMPARED = 20_000
 """Points, about, at which two runs are compared."""
 
+EARLY = (Status.INTERRUPTED, Status.OUT_OF_STEPS)
+"""How a run ends that would have gone on: by the user, or when the time is up."""
+
 FEWER = 0.85
 """The part of given features that the first run uses, so that its difference to the second tells what the features do
 not represent."""
@@ -88,7 +91,7 @@ def march(
             bits. Slabs then stay on disk, so that memory does not grow with their number: the coefficients of the
             solution are mapped from a file beside it, which must be kept as long as the solution is used.
         progress: show a progress bar if standard error is a terminal.
-        max_seconds: the time after which no other run is begun.
+        max_seconds: the time after which the march ends, with the best that it has.
 
     Returns:
         The solution, with its slabs. Where it ended early (`u.reason` says why), later values are NaN.
@@ -159,8 +162,10 @@ class _March:
         slab_tol, ended, floor = max(FIRST_RUN * self.tol, FINEST), None, 1.0
         for number in range(MOST_RUNS if self.features is None else 2):
             run, ended = self._run(slab_tol, number, floor)
-            if ended is not None and found is not None and ended.status is Status.INTERRUPTED:
-                break  # the run before is complete
+            if ended is not None and found is not None and ended.status in EARLY:
+                # The run before is complete, and is compared with this one as far as that has come.
+                difference = distance(found, run) if run.pieces else math.inf
+                return self._answer(found, difference, difference, ended, start)
             if ended is not None and ended.status is Status.DIVERGED and floor > HELD and can_hold(self.statement):
                 floor = HELD
                 continue
@@ -172,7 +177,7 @@ class _March:
             estimate = estimated(before, found, difference)
             if before is not None and (estimate <= self.tol or slab_tol <= FINEST):
                 break
-            if before is not None and time.perf_counter() > self.deadline:
+            if before is not None and (found.is_limited or time.perf_counter() > self.deadline):
                 break
             if before is not None and floor > HELD and grows(before, difference) and can_hold(self.statement):
                 floor, slab_tol = HELD, slab_tol / FINER
@@ -200,7 +205,7 @@ class _March:
                     self.record.restore(number, attempt, run)
                     with self.progress.run(number, self.statement.domain) as show:
                         while not run.is_finished:
-                            run.advance()
+                            run.advance(self.deadline)
                             self.record.add(number, attempt, run)
                             show(run.time)
                     return run, None
@@ -210,6 +215,12 @@ class _March:
             if run is None or not run.pieces:
                 raise
             return run, Verdict(Status.INTERRUPTED, f"interrupted at t = {run.time:.6g}")
+        except Late:
+            assert run is not None
+            if not run.pieces and number == 0:
+                raise SolveError("The first slab takes longer than max_seconds. Give more, or a larger tol.") from None
+            message = f"the time was up at t = {run.time:.6g}"
+            return run, Verdict(Status.OUT_OF_STEPS, message, "give more max_seconds, or a larger tol")
         except Stuck:
             if run is None or not run.pieces:
                 raise SolveError(
@@ -266,13 +277,14 @@ def distance(coarse: Run, fine: Run) -> float:
     They are compared at points of quadrature in the slabs of the finer one, which lie densely where the solution
     varies most.
     """
-    every = max(1, sum(piece.space.size for piece in fine.pieces) // (COMPARED // 2))
+    count = sum(piece.space.size for piece in fine.pieces)
+    every, times = max(1, count // (COMPARED // 2)), int(np.clip(COMPARED // count, 2, fine.scheme.stages))
     points, weights = [], []
     generator = np.random.default_rng(0)
     for piece in fine.pieces[::every] if every < len(fine.pieces) else fine.pieces[:: len(fine.pieces)]:
         x, share = piece.space.quadrature()
         begin, end = fine.ends_of(piece)
-        for t in generator.uniform(begin, end, 2):
+        for t in generator.uniform(begin, end, times):
             points.append(np.column_stack([x, np.full(len(x), t)]))
             weights.append(share * (end - begin))
     z, w = np.concatenate(points), np.sqrt(np.concatenate(weights))[:, None]
@@ -294,18 +306,22 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     """The error of the finer of two runs.
 
     Their difference is the error of the coarser one, as large as it has become at all later times. What the finer one
-    has less of it follows from the tails that its slabs have left out. Rounding, which it does not have less of, is
-    what is left of differences below `ROUNDED`, and at least a unit of the last digit per slab. Where errors grow,
-    some parts of them do so much more than others, and tails do not tell which the finer run has less of: the estimate
-    is then the whole difference.
+    has less of it follows from the tails that its slabs have left out. Tails may fall faster than errors: if they fall
+    faster than the tolerance, and what is left out is larger, the estimate is the geometric mean of both. Rounding,
+    which the finer run does not have less of, is what is left of differences below `ROUNDED`, and at least a unit of
+    the last digit per slab. Where errors grow, some parts of them do so much more than others, and tails do not tell
+    which the finer run has less of: the estimate is then the whole difference.
     """
     if coarse is None:
         return math.inf
-    left_out = [left_out_by(run) for run in (fine, coarse)]
-    ratio = 1.0 if grows(coarse, difference) else min(1.0, left_out[0] / left_out[1])
+    left_out, share = left_out_by(fine), fine.tol / coarse.tol
+    smaller = difference
+    if not grows(coarse, difference):
+        by_tails = difference * min(1.0, left_out / left_out_by(coarse))
+        smaller = max(by_tails, math.sqrt(by_tails * min(difference * share, left_out)))
     if isinstance(fine.space, Whole) and fine.space.is_fixed:
         return max(difference, len(fine.pieces) * np.finfo(float).eps)
     statement = fine.space.statement
     order = max(max(statement.orders(axis)) for axis in range(statement.domain.space.dim))
     rounded = ROUNDED * 10.0 ** max(order - 2, 0)
-    return max(difference * ratio, min(difference, rounded), len(fine.pieces) * np.finfo(float).eps)
+    return max(smaller, min(difference, rounded), len(fine.pieces) * np.finfo(float).eps)

@@ -20,19 +20,23 @@ LARGEST = 1e7
 """The largest coefficients in a combination of singular functions, relative to the size of these. What needs larger
 ones is left out: it would have as many digits less."""
 
+FEWER = 2
+"""What a space with so many degrees less, and with as many other functions less in proportion, does not contain tells
+what may be missing."""
+
 Places = Int[np.ndarray, " _"]
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """New functions: combinations of candidates minus combinations of the known ones."""
+    """New functions: combinations of candidates minus combinations of the last of the known ones."""
 
     of_candidates: Float[np.ndarray, "c k"]
     of_known: Float[np.ndarray, "r k"]
 
     def apply(self, candidates: np.ndarray, known: np.ndarray) -> np.ndarray:
         """The new functions, or anything that is linear in functions; they are in the last axis."""
-        return candidates @ self.of_candidates - known @ self.of_known
+        return candidates @ self.of_candidates - known[..., known.shape[-1] - len(self.of_known) :] @ self.of_known
 
 
 @dataclass(eq=False)
@@ -47,8 +51,8 @@ class Orthonormal:
     Attributes:
         ends: the number of functions after each degree, and after each of the other families.
         matrix: the coefficients of the functions: of polynomials, then of the functions of each family.
-        last: orthonormal directions that tell what may be missing: polynomials of the last two degrees, without sums of
-            the other functions.
+        last: orthonormal directions that tell what may be missing: all that are orthogonal to the space with `FEWER`
+            degrees.
     """
 
     polynomials: Chebyshev
@@ -64,31 +68,41 @@ class Orthonormal:
         self._middle, self._slope = (lower + upper) / 2, 2 / (upper - lower)
         root, degrees = np.sqrt(self.weights)[:, None], self.polynomials.degrees.sum(axis=1)
         self._first = 1 / float(np.linalg.norm(root))
-        known = root * self._first
-        self.ends, self._steps, shares = [1], list[Step](), []
+        self._known = np.empty((len(root), self.polynomials.size + sum(len(places) for _, places in self.others)))
+        self._known[:, :1] = known = root * self._first
+        self.ends, self._steps = [1], list[Step]()
         along = (self.points - self._middle) * self._slope
         for degree in range(1, int(degrees.max()) + 1):
             last = known[:, self._last(degree)]
             candidates = np.concatenate([last * y[:, None] for y in along.T], axis=1)
-            known = self._extended(candidates, known, int(np.sum(degrees == degree)))
-        none, top = [(0,) * self.polynomials.dim], slice(self.ends[max(len(self.ends) - 3, 0)], self.ends[-1])
+            # A polynomial times a coordinate is orthogonal to all but the last two degrees below.
+            known = self._extended(candidates, known, int(np.sum(degrees == degree)), self._last(degree - 1).start)
+        none, low = [(0,) * self.polynomials.dim], self.ends[max(len(self.ends) - 1 - FEWER, 0)]
+        lower, share = [], 1 - FEWER / int(degrees.max())
         for family, places in self.others:
             values = family.jets(self.points, none)[0][:, places] * root
-            shares.append(known[:, top].T @ (values / np.linalg.norm(values, axis=0)))
             known = self._extended(values, known)
-        self.matrix = self._coefficients()
-        self.last = np.zeros((self.ends[-1], top.stop - top.start))
-        self.last[top] = np.eye(top.stop - top.start)
-        if shares:
-            directions, sizes, _ = np.linalg.svd(np.concatenate(shares, axis=1))
+            ranks = family.ranks[places]
+            lower.append(values[:, ranks <= share * ranks.max()])
+        self.last = np.eye(self.ends[-1])[:, low:]
+        if lower:
+            values = np.concatenate(lower, axis=1)
+            within = known[:, low:].T @ (values / np.linalg.norm(values, axis=0))
+            directions, sizes, _ = np.linalg.svd(within)
             self.last = self.last @ directions[:, int(np.sum(sizes > 1 / LARGEST)) :]
+        del self._known
+        self.matrix = self._coefficients()
 
     def _last(self, degree: int) -> slice:
-        """The polynomials of the degree below."""
-        return slice(self.ends[degree - 2] if degree > 1 else 0, self.ends[degree - 1])
+        """The polynomials of the degree below; nothing below degree 0."""
+        return slice(self.ends[degree - 2] if degree > 1 else 0, self.ends[max(degree - 1, 0)])
 
-    def _extended(self, candidates: np.ndarray, known: np.ndarray, count: int | None = None) -> np.ndarray:
-        """Add a step for candidates with these weighted values: so many new functions, or all with enough digits."""
+    def _extended(
+        self, candidates: np.ndarray, every: np.ndarray, count: int | None = None, start: int = 0
+    ) -> np.ndarray:
+        """Add a step for candidates with these weighted values: so many new functions, or all with enough digits. They
+        are orthogonal to the functions before `start` as they are."""
+        known = every[:, start:]
         sizes = np.linalg.norm(candidates, axis=0)
         own, of_known, rest = np.diag(1 / sizes), np.zeros((known.shape[1], len(sizes))), candidates / sizes
         for _ in range(2):  # the second time removes what rounding has left
@@ -100,8 +114,9 @@ class Orthonormal:
             own, of_known, rest = own @ turned, of_known @ turned, rest @ turned
             count = most
         self._steps.append(Step(own, of_known))
-        self.ends.append(known.shape[1] + rest.shape[1])
-        return np.hstack([known, rest])
+        self.ends.append(every.shape[1] + rest.shape[1])
+        self._known[:, every.shape[1] : self.ends[-1]] = rest
+        return self._known[:, : self.ends[-1]]
 
     def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
         """Derivatives of all functions at points."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -71,6 +72,10 @@ class TooFine(Exception):
     """The space that the solution needs is larger than allowed."""
 
 
+class Late(Exception):
+    """The deadline has passed."""
+
+
 class Stuck(Exception):
     """The shortest slab does not converge: the solution ceases to exist, or is not resolved."""
 
@@ -115,6 +120,11 @@ class Run:
         return self.position == 2**LADDER
 
     @property
+    def is_limited(self) -> bool:
+        """Whether slabs have left out more than they should, in a space that is not refined any more."""
+        return any(piece.tail > 2 * self.tol for piece in self.pieces)
+
+    @property
     def fraction(self) -> float:
         """The part of the time that is done."""
         return self.position / 2**LADDER
@@ -133,10 +143,12 @@ class Run:
         """The times at which a slab begins and ends."""
         return self.time_at(piece.position), self.time_at(piece.position + 2 ** (LADDER - piece.level))
 
-    def advance(self) -> Piece:
-        """The next slab."""
+    def advance(self, deadline: float = math.inf) -> Piece:
+        """The next slab; `Late` if it is not found before the deadline."""
         shorter = 0
         while True:
+            if perf_counter() > deadline:
+                raise Late
             while self.position % 2 ** (LADDER - self.level):
                 self.level += 1
             found = self._attempt()

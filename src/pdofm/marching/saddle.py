@@ -1,14 +1,14 @@
-"""Square systems with multipliers: equations for coefficients, under conditions that hold exactly."""
+"""Sparse square systems with multipliers: equations for coefficients, under conditions that hold exactly."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Complex, Shaped
-from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse import block_array, csc_array, diags_array
 
 from pdofm.errors import SolveError
 from pdofm.marching.band import SINGULAR
+from pdofm.marching.projected import Projected
 
 LOOSENESS = 1e-9
 """How far conditions may be missed, in units of the multipliers. Where boxes meet, some conditions say the same, and
@@ -45,46 +45,8 @@ class Saddle:
 class SaddleFactors:
     """A factored matrix for each of k rates."""
 
-    each: "tuple[Saddle | DenseSaddle, ...]"
+    each: "tuple[Saddle | Projected, ...]"
 
     def solve(self, rows: Complex[np.ndarray, "k ... _"]) -> Complex[np.ndarray, "k ... _"]:
         """The functions for right-hand sides: one per rate, or, with dense matrices, several."""
         return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])
-
-
-class Conditions:
-    """Dense conditions B, in no more rows than columns: of more rows only BᴴB matters, which is that of the triangle in
-    B = QR."""
-
-    def __init__(self, matrix: Shaped[np.ndarray, "k n"]):
-        if not np.all(np.isfinite(matrix)):
-            raise SolveError(SINGULAR)
-        self._turn, self.matrix = None, matrix
-        if matrix.shape[0] > matrix.shape[1]:
-            self._turn, self.matrix = np.linalg.qr(matrix)
-
-    def turned(self, data: Shaped[np.ndarray, "... _"]) -> Shaped[np.ndarray, "... _"]:
-        """The right-hand sides of these rows, from those of all conditions."""
-        return data if self._turn is None else data @ self._turn.conj()
-
-
-class DenseSaddle:
-    """`Saddle` with dense matrices."""
-
-    def __init__(self, square: Shaped[np.ndarray, "n n"], conditions: Conditions):
-        if not np.all(np.isfinite(square)):
-            raise SolveError(SINGULAR)
-        n, k = len(square), len(conditions.matrix)
-        self._scale = 1 / np.maximum(np.abs(square).max(axis=1), 1e-300)
-        forces = self._scale[:, None] * conditions.matrix.conj().T / np.median(self._scale)
-        whole = np.block([[self._scale[:, None] * square, forces], [conditions.matrix, -LOOSENESS * np.eye(k)]])
-        self._lu = lu_factor(whole, overwrite_a=True, check_finite=False)
-        self._size, self._conditions, self._is_complex = n, conditions, np.iscomplexobj(whole)
-        if not np.all(np.isfinite(self._lu[0])) or np.any(np.diagonal(self._lu[0]) == 0):
-            raise SolveError(SINGULAR)
-
-    def solve(self, rows: Shaped[np.ndarray, "... _"]) -> Shaped[np.ndarray, "... _"]:
-        """The coefficients for right-hand sides, one in each row; the multipliers are left out."""
-        data = self._conditions.turned(rows[..., self._size :])
-        right = np.concatenate([rows[..., : self._size] * self._scale, data], axis=-1).T
-        return lu_solve(self._lu, right if self._is_complex else np.real(right), check_finite=False)[: self._size].T

@@ -1,21 +1,13 @@
 """One set of functions on the whole of space, of any family and on any domain.
 
-They are made orthonormal in L2, and the equation is tested with them. The conditions B act on the equation through
-multipliers, so that a slab satisfies
-
-    [ M  Bᵀ ] [c]   [f]
-    [ B  -δ ] [μ] = [g].
-
-With small δ this is Galerkin's method among the functions that satisfy the conditions, as far as there are any. It is
-stable for the heat equation on any domain, where least squares and collocation are not: the conditions are penalised
-by 1/δ, and as the equation and the conditions are satisfied by the solution, the penalty is without error.
+They are made orthonormal in L2, and the equation is tested with those combinations of them that satisfy the conditions:
+Galerkin's method among these functions, as far as there are any (`projected`). It is stable for the heat equation on
+any domain, where least squares and collocation are not.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -26,20 +18,16 @@ from pdofm.domain import Part
 from pdofm.domain.quadrature import over_part
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features
 from pdofm.marching.arrays import Points, Vector
+from pdofm.marching.given import Basis, Given
 from pdofm.marching.orthogonal import Orthonormal
-from pdofm.marching.saddle import Conditions, DenseSaddle, SaddleFactors
+from pdofm.marching.projected import Conditions, Linear, Modes, Projected
+from pdofm.marching.saddle import SaddleFactors
 from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
-from pdofm.marching.spaces import States
+from pdofm.marching.spaces import Factors, States
 from pdofm.marching.statement import JetOf, Statement, TermAt
 from pdofm.marching.trees import part_in_space
 
-DEPENDENT = 1e-11
-"""Combinations of features whose norm is below this fraction of the largest are left out."""
-
-LAST = 0.1
-"""This part of the functions, those that vary most, tells what may be missing."""
-
-PER_AXIS = 2.2
+PER_AXIS = 1.8
 """Nodes of quadrature along an axis, in units of the d-th root of the number of features."""
 
 ON_BOUNDARY = 1.5
@@ -47,6 +35,13 @@ ON_BOUNDARY = 1.5
 
 DEGREES = {1: (16, 16), 2: (10, 4), 3: (6, 2)}
 """The first degree of polynomials and the step to the next, by dimension."""
+
+HIGHEST = {1: (128, 192), 2: (32, 42), 3: (12, 16)}
+"""The highest degree in the first run and in later ones, by dimension. What is finer is left out, which the difference
+of the runs shows."""
+
+GROWTH = 0.25
+"""The step to the next degree in units of the degree, where that is more."""
 
 State = Float[np.ndarray, "... _"]
 
@@ -61,52 +56,6 @@ class Rows:
     scale: Vector
 
 
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """The tested equation and the conditions, linearised, by power of the time derivative; and the conditions alone if
-    they have no time derivatives."""
-
-    squares: list[np.ndarray]
-    conditions: list[np.ndarray]
-    steady: Conditions | None
-
-
-@runtime_checkable
-class Basis(Protocol):
-    """Orthonormal combinations of functions.
-
-    Attributes:
-        matrix: of the combinations.
-        last: orthonormal directions among them that tell what may be missing.
-    """
-
-    matrix: Float[np.ndarray, "m r"]
-    last: Float[np.ndarray, "r k"]
-
-    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
-        """Derivatives of the combinations at points."""
-        ...
-
-
-class Given:
-    """Combinations of given features: those with large coefficients last. Only a share of the features is used, those
-    with the lowest ranks."""
-
-    def __init__(self, features: Features, share: float, points: Points, weights: Vector):
-        self._features, ranks = features, features.ranks
-        kept = np.sort(np.argsort(ranks, kind="stable")[: math.ceil(share * len(ranks))])
-        weighted = features.jets(points, [(0,) * features.dim])[0] * np.sqrt(weights)[:, None]
-        sizes, directions = np.linalg.svd(weighted[:, kept], full_matrices=False)[1:]
-        count = int(np.sum(sizes > DEPENDENT * sizes[0]))
-        self.matrix = np.zeros((len(ranks), count))
-        self.matrix[kept] = directions[:count].T / sizes[:count]
-        self.last = np.eye(count)[:, -max(1, int(LAST * count)) :]
-
-    def jets(self, points: Points, which: Sequence[Index]) -> Float[np.ndarray, "a n r"]:
-        """Derivatives of the combinations at points."""
-        return self._features.jets(points, which) @ self.matrix
-
-
 class Whole:
     """Orthonormal combinations of features on the domain.
 
@@ -116,15 +65,23 @@ class Whole:
         share: the part of the features that is used, those with the lowest ranks.
         degree: of polynomials, perhaps joined with singular functions. It may be raised; without it the features were
             given.
+        highest: the degree above which it is not raised.
     """
 
     kind = "functions on the whole domain"
 
-    def __init__(self, statement: Statement, features: Features, share: float = 1.0, degree: int | None = None):
-        self.statement, self.features, self.degree = statement, features, degree
+    def __init__(
+        self,
+        statement: Statement,
+        features: Features,
+        share: float = 1.0,
+        degree: int | None = None,
+        highest: int = 0,
+    ):
+        self.statement, self.features, self.degree, self.highest = statement, features, degree, highest
         domain, space = statement.domain, statement.domain.space
         self.dim = space.dim
-        self._order = int(np.ceil(PER_AXIS * features.size ** (1 / self.dim))) + 6
+        self._order = int(np.ceil(PER_AXIS * features.size ** (1 / self.dim))) + 3
         rule = rule_at_corners(space, [] if degree is None else singular_corners(statement), self._order)
         self._points, self._weights = rule.points, rule.weights / rule.weights.sum()
         self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
@@ -139,6 +96,7 @@ class Whole:
         self.shape = (statement.components, self.rank)
         self.size = int(np.prod(self.shape))
         free = np.array([order == 0 for order in statement.time_orders])
+        self._data: dict[bytes, np.ndarray] = {}
         self.algebraic = np.broadcast_to(free[:, None], self.shape).reshape(-1)
 
     @classmethod
@@ -147,12 +105,13 @@ class Whole:
         show what the polynomials leave out."""
         space = statement.domain.space
         low, step = DEGREES[space.dim]
-        return cls.of_degree(statement, low + (number % 2) * step // 2)
+        highest = HIGHEST[space.dim][min(number, 1)]
+        return cls.of_degree(statement, low + (number % 2) * step // 2, highest)
 
     @classmethod
-    def of_degree(cls, statement: Statement, degree: int) -> "Whole":
+    def of_degree(cls, statement: Statement, degree: int, highest: int) -> "Whole":
         """Polynomials up to a degree, with singular functions where there are any."""
-        return cls(statement, joined(statement, degree), degree=degree)
+        return cls(statement, joined(statement, degree), degree=degree, highest=highest)
 
     @property
     def is_fixed(self) -> bool:
@@ -239,18 +198,57 @@ class Whole:
 
     def residual(self, states: States, times: Vector) -> Float[np.ndarray, "p _"]:
         """The equation, tested, and all conditions, at several times."""
-        found = self._equation.residual(times, self._jet_of(self._tables, states), self._used)
-        tested = np.swapaxes(found * self._weights[:, None], 1, 2) @ self._tables[(0,) * self.dim]
-        by_component = np.empty_like(tested)
-        by_component[:, list(self.statement.matched)] = tested
+        if self._autonomous is None:
+            return self._rows(lambda tables: self._jet_of(tables, states), times)
+        linear, key = self._autonomous, times.tobytes()
+        if key not in self._data:
+            none = np.zeros((len(times), 1, self.shape[0]))
+            self._data = {key: self._rows(lambda tables: lambda index: self._broadcast(none, tables), times)}
+        rows = self._data[key].copy()
+        for square, conditions, state in zip(linear.squares, linear.conditions, states, strict=True):
+            rows[:, : self.size] += state @ square.T
+            rows[:, self.size :] += state @ conditions.T
+        return rows
+
+    @staticmethod
+    def _broadcast(none: np.ndarray, tables: dict[Index, np.ndarray]) -> np.ndarray:
+        return np.broadcast_to(none, (len(none), len(next(iter(tables.values()))), none.shape[2]))
+
+    def _rows(self, jets: Callable[[dict[Index, np.ndarray]], JetOf], times: Vector) -> Float[np.ndarray, "p _"]:
+        """The residuals of a function whose derivatives are found from tables of those of the basis."""
+        found = self._equation.residual(times, jets(self._tables), self._used)
+        by_component = np.zeros((len(times), *self.shape))
+        if found.any():
+            tested = np.swapaxes(found * self._weights[:, None], 1, 2) @ self._tables[(0,) * self.dim]
+            by_component[:, list(self.statement.matched)] = tested
         rows = [by_component.reshape(len(times), -1)]
         for each in self._conditions:
-            found = each.at.residual(times, self._jet_of(each.tables, states), each.used)
+            found = each.at.residual(times, jets(each.tables), each.used)
             rows.append((found * each.scale[:, None]).reshape(len(times), -1))
         return np.concatenate(rows, axis=1)
 
+    @cached_property
+    def _autonomous(self) -> Linear | None:
+        """The matrices of a linear problem whose coefficients do not depend on time; None for others."""
+        none = np.zeros((1, 1, self.shape[0]))
+        terms = [(self._equation, self._used, self._tables), *((c.at, c.used, c.tables) for c in self._conditions)]
+        for at, used, tables in terms:
+            if not at.symbol.is_affine:
+                return None
+            found = [
+                at.coefficients(time, lambda index, tables=tables: self._broadcast(none, tables), used)
+                for time in self._times.tolist()
+            ]
+            if not all(np.array_equal(found[0], each) for each in found[1:]):
+                return None
+        states = [np.zeros((1, self.size)) for _ in range(self.statement.order + 1)]
+        return self._linearised(states, self._times[0])
+
     def linearise(self, states: States, time: float) -> Linear:
         """The tested equation and the conditions, linearised, by power of the time derivative."""
+        return self._autonomous or self._linearised(states, time)
+
+    def _linearised(self, states: States, time: float) -> Linear:
         jet, powers = self._jet_of(self._tables, states), range(self.statement.order + 1)
         G = self._equation.coefficients(time, jet, self._used)
         tests = (self._tables[(0,) * self.dim] * self._weights[:, None]).T
@@ -270,15 +268,16 @@ class Whole:
             for part, block in zip(parts, blocks, strict=True):
                 part.append(block.reshape(-1, self.size))
         none = np.zeros((0, self.size))
-        conditions = [np.concatenate([none, *part]) for part in parts]
         return Linear(
             [square.reshape(self.size, self.size) for square in squares],
-            conditions,
-            None if any(each.any() for each in conditions[1:]) else Conditions(conditions[0]),
+            [np.concatenate([none, *part]) for part in parts],
         )
 
-    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> SaddleFactors:
-        """Factor the matrix with multipliers for functions that grow as exp(rate t)."""
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> Factors:
+        """Factor the equations among the functions that satisfy the conditions, for functions that grow as
+        exp(rate t)."""
+        if linear.modes is not None:
+            return Modes(linear, rates)
         found = []
         for rate in rates.tolist():
             own = rate.real if rate.imag == 0 else rate
@@ -286,7 +285,7 @@ class Whole:
                 sum((own**power * each for power, each in enumerate(parts)), np.zeros(()))
                 for parts in (linear.squares, linear.conditions)
             )
-            found.append(DenseSaddle(square, linear.steady or Conditions(conditions)))
+            found.append(Projected(square, linear.steady or Conditions(conditions)))
         return SaddleFactors(tuple(found))
 
     # The answer
@@ -296,24 +295,34 @@ class Whole:
         return np.swapaxes(state.reshape(-1, *self.shape) @ self._basis.matrix.T, 1, 2)
 
     def fitted(self) -> States:
-        """The state at the start, by least squares."""
-        return [self._fit(each) for each in self.statement.start(self._points)]
+        """The state at the start: the nearest function that satisfies the conditions, which a start may contradict."""
+        states = [self._fit(each) for each in self.statement.start(self._points)]
+        whole = [*(each[None] for each in states), np.zeros((1, self.size))]
+        begin = self.statement.domain.t0
+        linear = self.linearise(whole, begin)
+        if linear.steady is not None:
+            states[0] = states[0] - linear.steady.lift @ self.residual(whole, np.array([begin]))[0, self.size :]
+        return states
 
     def _fit(self, values: Float[np.ndarray, "n C"]) -> Vector:
         """The coefficients of the function that is nearest to values at the nodes."""
-        root = np.sqrt(self._weights)[:, None]
-        return np.linalg.lstsq(self._tables[(0,) * self.dim] * root, values * root)[0].T.reshape(-1)
+        functions = self._tables[(0,) * self.dim]
+        found = np.zeros((self.rank, values.shape[1]))
+        for _ in range(2):  # the second time removes what the functions lack of being orthonormal
+            found += functions.T @ (self._weights[:, None] * (values - functions @ found))
+        return found.T.reshape(-1)
 
     # Refinement
 
     def marked(self, tails: Vector, tol: float) -> bool | None:
-        """True if polynomials of a higher degree are needed."""
-        return True if self.degree is not None and tails[0] > tol else None
+        """True if polynomials of a higher degree are needed, and there are any."""
+        return True if self.degree is not None and self.degree < self.highest and tails[0] > tol else None
 
     def refined(self, marks: bool, states: States) -> "tuple[Whole, States]":
         """Polynomials of a higher degree."""
         assert self.degree is not None
-        other = Whole.of_degree(self.statement, self.degree + DEGREES[self.dim][1])
+        step = max(DEGREES[self.dim][1], 2 * round(GROWTH * self.degree / 2))
+        other = Whole.of_degree(self.statement, min(self.degree + step, self.highest), self.highest)
         none = [(0,) * self.dim]
         return other, [
             other._fit(self.features.expand(other._points, none, self.coefficients(state[None])[0])[0])
@@ -331,4 +340,4 @@ class Whole:
 
     def described(self, description: list) -> "Whole":
         """Polynomials of this degree."""
-        return Whole.of_degree(self.statement, description[0])
+        return Whole.of_degree(self.statement, description[0], self.highest)

@@ -3,29 +3,26 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from math import comb, gamma
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from pdofm._types import Key
-from pdofm.adaptive.schedule import GROWTH
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Term, in_layout
-from pdofm.discrete.assemble import left_values
-from pdofm.discrete.collocate import Block
+from pdofm.calculus.terms import Term, in_layout, joined
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
 from pdofm.numerics.sampling import generator
 from pdofm.problem.operator import Operator
 from pdofm.problem.problem import Problem
 from pdofm.questions.checks import checked
 from pdofm.questions.compare import NEARLY_ZERO, differences, is_isotropic, norm, normalised, values_at
-from pdofm.questions.krylov import Ritz, is_real, nearest, second_shift, two_sided
+from pdofm.questions.krylov import Ritz, is_real, nearest
 from pdofm.questions.modes import Mode, Modes
-from pdofm.questions.pencil import DenseShifted, Pencil, Shifted, pencil_of
+from pdofm.questions.pencil import Pencil, pencil_of
 from pdofm.questions.spaces import Space, Wanted, families
+from pdofm.questions.spectrum import Spectrum
 from pdofm.solving.stats import Attempt, Stats
 from pdofm.solving.verdict import ROUNDING, Evidence, judge
 
@@ -42,6 +39,10 @@ its terms, is not one."""
 
 RESOLVED = 1e-3
 """Eigenvalues of two spaces that agree to this, relatively, are worth refining."""
+
+NEAR, STAGNANT = 100.0, 0.1
+"""They are refined if their difference is at most so many times the tolerance, or has not fallen below this fraction of
+the one before."""
 
 ACCIDENT = 0.1
 """The smallest estimate of an eigenvalue, relative to the largest of all."""
@@ -97,36 +98,14 @@ def eigs(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Attempt:
-    """The eigenvalues that were found in a space."""
-
-    space: Space
-    shifted: Shifted
-    shift: Any
-    ritz: Ritz
-    seed: int
-
-    @property
-    def pencil(self) -> Pencil:
-        return self.shifted.pencil
-
-    @cached_property
-    def refined(self) -> Ritz:
-        """The eigenvalues with fewer rounding errors."""
-        # Coefficients of dependent features are large, and so are rounding errors of what is computed from them.
-        if isinstance(self.shifted, DenseShifted) and self.shifted.has_full_rank:
-            return two_sided(self.shifted, self.shift, self.ritz, self.seed)
-        return second_shift(self.pencil, self.ritz)
-
-
 class _Search:
     """The state of a search for eigenvalues."""
 
     def __init__(self, problem: Problem, mass: Callable[..., Any], k: int, near: Any, tol: float, seed: int):
         self.mass, self.k, self.near, self.tol, self.seed = mass, k, near, tol, seed
         self.attempts: list[Attempt] = []
-        self.best: tuple[Ritz, _Attempt, np.ndarray, np.ndarray] | None = None
+        self.last_error = np.inf  # before refinement, in the family that is tried
+        self.best: tuple[Ritz, Spectrum, np.ndarray, np.ndarray] | None = None
         self._state(problem)
 
     def _state(self, problem: Problem) -> None:
@@ -165,89 +144,89 @@ class _Search:
     def run(self, deadline: float, max_features: int) -> None:
         """Try one space after the other until two agree."""
         fewest = self._polynomials(0)
-        wanted = Wanted(self.problem, max_features, fewest, self.is_isotropic, self._source_problem, self._wave_number)
+        wanted = Wanted(
+            self.problem, max_features, fewest, self.is_isotropic, self.tol, self._source_problem, self._wave_number
+        )
         every = families(wanted)
         for number, family in enumerate(every):
-            before: _Attempt | None = None
+            before, self.last_error = None, np.inf
             estimates: list[float] = []
             for space in family():
                 start = time.perf_counter()
-                attempt = self._attempt(space)
-                estimate = np.inf if before is None or attempt is None else self._compare(before, attempt)
+                attempt = self._attempt(space, before)
+                estimate = np.inf
+                if before is not None and attempt is not None:
+                    estimate = self._compare(before, attempt)
+                    if attempt.pencil.is_complex != self.problem.layout.is_complex:
+                        attempt = self._attempt(space, None)
                 seconds, size = time.perf_counter() - start, space.features.size
                 self.attempts.append(Attempt(space.name, "", size, 0, seconds, estimate, estimate))
                 if estimate <= self.tol or time.perf_counter() > deadline:
                     return
                 if before is not None:
                     estimates.append(estimate)
+                growth = 1.0 if before is None else size / before.space.features.size
                 before = attempt if attempt is not None else before
-                if number + 1 < len(every) and not self._promising(estimates, size, max_features):
+                if number + 1 < len(every) and not self._promising(estimates, size, growth, max_features):
                     break
 
-    def _promising(self, estimates: list[float], size: int, largest: int) -> bool:
+    def _promising(self, estimates: list[float], size: int, growth: float, largest: int) -> bool:
         """Whether larger spaces of a family may reach the tolerance: if its error falls geometrically with the degree,
         which is the best that can be hoped for."""
-        if len(estimates) < 2:
+        if not estimates:
             return True
         if not np.isfinite(estimates[-1]):
             return size < max(UNRESOLVED[min(self.problem.domain.dim, 3)], self._polynomials(BEYOND))
-        if not np.isfinite(estimates[-2]):
+        # Odd and even degrees may differ much, so that two steps tell more than one.
+        if len(estimates) < 3 or not np.isfinite(estimates[-3]):
             return True
-        faster = GROWTH ** (1 / self.problem.domain.dim)
-        log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-2])
-        next_size = size * GROWTH
+        faster = growth ** (1 / self.problem.domain.dim)
+        log, fall = np.log(estimates[-1]), np.log(estimates[-1] / estimates[-3]) / 2
+        next_size = size * growth
         while next_size <= 1.2 * largest:
-            next_size, fall = next_size * GROWTH, fall * faster
+            next_size, fall = next_size * growth, fall * faster
             log += fall
         return bool(fall < 0 and log <= np.log(self.tol))
 
-    def _attempt(self, space: Space) -> _Attempt | None:
-        """The eigenvalues in a space; a real problem whose eigenvalues are not real becomes complex."""
+    def _attempt(self, space: Space, before: Spectrum | None) -> Spectrum | None:
+        """The eigenvalues in a space, from those in the last one."""
         try:
             pencil = pencil_of(self.problem, self.mass_term, space.features, space.sampling, self.seed)
             shifted = pencil.factor(self.shift)
-            found = nearest(shifted, self.shift, self.k + SPARE, self.seed)
-            if not self.problem.layout.is_complex and not is_real(found.values):
-                self._state(self.problem.replace(dtype=complex))
-                return self._attempt(space)
+            known = None
+            if before is not None and before.pencil.is_complex == pencil.is_complex:
+                known = before.pencil.left_sides(self.mass_term, before.found.functions, pencil.points)
+            found = nearest(shifted, self.shift, self.k + SPARE, self.seed, known)
         except PdofmError:
             if self.best is None and len(self.attempts) > 2:
                 raise
             return None
-        return _Attempt(space, shifted, self.shift, self._genuine(pencil, found), self.seed)
+        return Spectrum(space, shifted, self.shift, found, self._genuine(pencil, found), self.seed)
 
     def _genuine(self, pencil: Pencil, found: Ritz) -> Ritz:
         """Those eigenvalues whose functions satisfy the equation at points that were not fitted, nearest first."""
         points = self.problem.domain.sample(HELD_OUT, "random", key=self.seed + 1)
-        normals = np.zeros((len(points), self.problem.domain.dim - self.problem.layout.has_time))
-        coefficients, layout, sizes = found.functions, self.problem.layout, []
-        for term in (self.problem.terms[0], self.mass_term):
-            block = Block(term, self.problem.right_side(term), points, normals)
-            sides = []
-            for j in range(len(found.values)):
-                c = coefficients[:, :, [j]]
-                parts = (c,) if layout.is_complex else (np.real(c), np.imag(c))
-                of_parts = [left_values(layout, pencil.features, block, pencil.real(part)[:, :, 0]) for part in parts]
-                if layout.is_complex:
-                    sides.append(pencil.joined(of_parts[0][:, :, None])[:, :, 0])
-                else:
-                    sides.append(of_parts[0] + 1j * of_parts[1])
-            sizes.append(np.stack(sides, axis=2))
-        left, right = sizes[0], sizes[1] * found.values
+        left = pencil.left_sides(self.problem.terms[0], found.functions, points)
+        mass = pencil.left_sides(self.mass_term, found.functions, points)
+        right = mass * found.values
         # An eigenvalue of zero has no terms of its own size.
-        size = norm(left) + norm(right) + NEARLY_ZERO * self.scale * norm(sizes[1])
+        size = norm(left) + norm(right) + NEARLY_ZERO * self.scale * norm(mass)
         violation = norm(left - right) / np.maximum(size, 1e-300)
         kept = np.flatnonzero(violation <= SPURIOUS)
         kept = kept[np.argsort(np.abs(found.values[kept] - self.near), kind="stable")][: self.k]
         return found.chosen(kept)
 
-    def _compare(self, before: _Attempt, after: _Attempt) -> float:
-        """The largest estimated error of the eigenvalues, from those of two spaces."""
+    def _compare(self, before: Spectrum, after: Spectrum) -> float:
+        """The largest estimated error of the eigenvalues, from those of two spaces. A real problem whose eigenvalues
+        are not real becomes complex."""
         few = min(len(before.ritz.values), len(after.ritz.values)) < self.k
         if few or before.pencil.is_complex != after.pencil.is_complex:
             return np.inf
         errors, found = differences(before.ritz, after.ritz), after.ritz
-        if np.max(errors) < RESOLVED and np.max(errors) > ROUNDING:
+        if not after.pencil.is_complex and np.max(errors) < RESOLVED and not is_real(after.ritz.values, errors):
+            self._state(self.problem.replace(dtype=complex))
+            return np.inf
+        if self._is_worth_refining(after, float(np.max(errors))):
             better = differences(before.refined, after.refined)
             # Refinement removes rounding errors; where the space is the limit it may do harm.
             if np.max(better) < np.max(errors):
@@ -258,7 +237,13 @@ class _Search:
             self.best = found, after, errors, self._distances(before, after, found)
         return float(np.max(errors))
 
-    def _distances(self, before: _Attempt, after: _Attempt, found: Ritz) -> np.ndarray:
+    def _is_worth_refining(self, attempt: Spectrum, error: float) -> bool:
+        """Whether rounding errors may be what is left of the error: if it is near the tolerance, or falls no more."""
+        stagnates, self.last_error = error > STAGNANT * self.last_error, error
+        enough = ROUNDING if attempt.is_two_sided else self.tol  # a second shift takes another factorisation
+        return enough < error < (RESOLVED if stagnates else NEAR * self.tol)
+
+    def _distances(self, before: Spectrum, after: Spectrum, found: Ritz) -> np.ndarray:
         """How far eigenfunctions are from the span of those in the other space, relative to their size."""
         points = self.problem.domain.sample(COMPARED, "random", key=self.seed + 2)
         old = values_at(before.pencil, before.ritz.functions, points)
@@ -283,15 +268,21 @@ class _Search:
         across = 1.0 if beyond == 0 else np.sqrt(domain.dim)  # along a side, or along a diagonal
         return comb(int(phase * across) + beyond + domain.dim, domain.dim)
 
-    def _source_problem(self, source: Any) -> Problem:
-        """(operator - σ mass) u = source, with the conditions of the problem."""
+    def _source_problem(self, f: Callable[[Any], Any]) -> Problem:
+        """(operator - σ mass) u = mass f, with multiples of f in all components, and the conditions of the problem."""
         operator, mass, shift = self.problem.operator, self.mass, self.shift
+        layout = self.problem.layout
+        fields = layout.fields(lambda z: f(z) * jnp.arange(1.0, layout.components + 1))
 
         def shifted(u: Any, *args: Any) -> Any:
             left, right = operator(u, *args), mass(u, *args)
             if isinstance(left, tuple | list):
                 return tuple(a - shift * b for a, b in zip(left, right, strict=True))
             return left - shift * right
+
+        def source(*args: Any) -> Any:
+            value = mass(fields, *args)
+            return joined(value) if isinstance(value, tuple | list) else value
 
         return self.problem.replace(operator=shifted, source=source)
 

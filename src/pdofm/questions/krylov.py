@@ -23,8 +23,9 @@ from pdofm.questions.pencil import DenseShifted, Functions, Pencil, Shifted
 EXTRA = 4
 """Functions in a block beyond the number of eigenvalues that are wanted."""
 
-MOST_BLOCKS = 16
-"""Blocks of a Krylov space, at most."""
+LEAST_BLOCKS, MOST_BLOCKS = 3, 16
+"""Blocks of a Krylov space, at least and at most. One that starts from the eigenfunctions of another space must forget
+their error, or the two would agree without being right."""
 
 SETTLED = 1e-9
 """A Ritz pair whose residual, relative to its eigenvalue of T, is below this needs no further block."""
@@ -36,9 +37,9 @@ ASIDE = 1e-6
 """The distance of a shift from the eigenvalues that it refines, relative to their size. At an eigenvalue itself the
 matrix is singular."""
 
-REAL = 1e-5
-"""An imaginary part below this, relative to an eigenvalue, is taken for zero in a real problem: two eigenvalues that
-are nearly equal may come out as a pair of complex ones."""
+REAL, SURELY = 1e-5, 10.0
+"""An imaginary part below this, relative to an eigenvalue, or below so many times its error, is taken for zero in a
+real problem: two eigenvalues that are nearly equal may come out as a pair of complex ones."""
 
 STEPS = 2
 """Steps of the refinement by a second shift. Each divides what is left of other eigenfunctions by their distance over
@@ -62,18 +63,26 @@ class Ritz:
         return Ritz(self.values[which], self.functions[:, :, which], self.residuals[which])
 
 
-def nearest(shifted: Shifted, shift: Any, count: int, seed: int) -> Ritz:
-    """The `count` eigenvalues nearest to the shift, by a block Krylov iteration."""
+def nearest(shifted: Shifted, shift: Any, count: int, seed: int, known: np.ndarray | None = None) -> Ritz:
+    """The `count` eigenvalues nearest to the shift, by a block Krylov iteration; `known` is the mass of functions near
+    some of their eigenfunctions."""
     pencil, rng = shifted.pencil, np.random.default_rng(seed)
-    start = shifted.solve(_random(pencil, count + EXTRA, rng))
+    values = _random(pencil, count + EXTRA, rng)
+    if known is not None:
+        parts = known if pencil.is_complex else _real_parts(known)
+        values = np.concatenate([parts, values[:, :, : max(count + EXTRA - parts.shape[2], EXTRA)]], axis=2)
+    start = shifted.solve(values)
     theta, functions, residuals = _krylov(lambda block: shifted.solve(pencil.mass(block)), pencil.samples, start, count)
     return Ritz((shift + 1 / theta).astype(complex), functions, residuals)
 
 
 def two_sided(shifted: DenseShifted, shift: Any, found: Ritz, seed: int) -> Ritz:
-    """The same eigenvalues from left and right eigenvectors."""
+    """The same eigenvalues from left and right eigenvectors. The iteration for the left ones starts from the right
+    ones, which are near them if the problem is nearly symmetric."""
     count, rng = len(found.values), np.random.default_rng(seed)
-    mass = shifted.rows_of(shifted.solve(_random(shifted.pencil, count + EXTRA, rng)))[1]
+    functions = found.functions if shifted.pencil.is_complex else _real_parts(found.functions)
+    others = shifted.solve(_random(shifted.pencil, EXTRA, rng))
+    mass = shifted.rows_of(np.concatenate([functions, others], axis=2))[1]
     _, left, _ = _krylov(shifted.from_left, lambda rows: rows, shifted.from_left(mass), count)
     parts = (found.functions,) if shifted.pencil.is_complex else (np.real(found.functions), np.imag(found.functions))
     rows = [shifted.rows_of(part) for part in parts]
@@ -83,6 +92,11 @@ def two_sided(shifted: DenseShifted, shift: Any, found: Ritz, seed: int) -> Ritz
     functions = found.functions @ y
     order = _paired(found.values, shift + mu)
     return Ritz((shift + mu)[order], functions[:, :, order], found.residuals)
+
+
+def _real_parts(block: np.ndarray) -> np.ndarray:
+    """Real columns whose complex combinations contain those of a block."""
+    return np.concatenate([np.real(block), np.imag(block)], axis=2) if np.any(np.imag(block)) else np.real(block)
 
 
 def _paired(reference: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -114,7 +128,7 @@ def _krylov(
         images.append(values)
         theta, y, residuals = _ritz(count, samples, images)
         is_full = sum(each.shape[1] for each in samples) + values.shape[1] > len(values) // 2
-        if len(bases) >= MOST_BLOCKS or is_full or (len(bases) > 1 and np.max(residuals) <= SETTLED):
+        if len(bases) >= MOST_BLOCKS or is_full or (len(bases) >= LEAST_BLOCKS and np.max(residuals) <= SETTLED):
             return theta, np.concatenate(bases, axis=-1) @ y, residuals
 
 
@@ -165,9 +179,9 @@ def _real_basis(block: Functions) -> Functions:
     return u[:, : block.shape[2]].reshape(m, c, -1)
 
 
-def is_real(values: np.ndarray) -> bool:
-    """Whether eigenvalues are real, up to what an iteration leaves."""
-    return bool(np.all(np.abs(np.imag(values)) <= REAL * np.abs(values)))
+def is_real(values: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether eigenvalues are real, up to their relative errors and to what an iteration leaves."""
+    return bool(np.all(np.abs(np.imag(values)) <= np.maximum(REAL, SURELY * errors) * np.abs(values)))
 
 
 def second_shift(pencil: Pencil, found: Ritz) -> Ritz:

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Inexact
 
-from pdofm._types import Key
+from pdofm._types import Key, Points
 from pdofm.calculus.terms import Term
-from pdofm.discrete.assemble import assemble
+from pdofm.discrete.assemble import assemble, left_values
 from pdofm.discrete.boxed import BoxFactorization, BoxSystem, cover_of
+from pdofm.discrete.collocate import Block
 from pdofm.discrete.discretisation import discretise
 from pdofm.discrete.evaluate import evaluate_all, feature_values
 from pdofm.discrete.leftsides import entries
@@ -67,6 +68,20 @@ class Pencil(ABC):
     @abstractmethod
     def mass(self, functions: Functions) -> Values:
         """The mass of functions at the points."""
+
+    def left_sides(self, term: Term, functions: Functions, points: Points) -> Values:
+        """The left sides of a linear term at points of the domain; functions of a real problem may be complex."""
+        if not self.is_complex and np.iscomplexobj(functions):
+            re = self.left_sides(term, np.real(functions), points)
+            return re + 1j * self.left_sides(term, np.imag(functions), points) if np.any(np.imag(functions)) else re
+        normals = np.zeros((len(points), points.shape[1] - self.problem.layout.has_time))
+        block = Block(term, self.problem.right_side(term), points, normals)
+        return self.joined(self._left_sides(block, self.real(functions)))
+
+    def _left_sides(self, block: Block, coefficients: np.ndarray) -> np.ndarray:
+        """The left sides of a block, as real numbers, for coefficients (m, c, p)."""
+        layout, each = self.problem.layout, np.moveaxis(coefficients, 2, 0)
+        return np.stack([left_values(layout, self.features, block, c) for c in each], axis=2)
 
     def samples(self, functions: Functions) -> np.ndarray:
         """Functions at the points, all components of one function in a column: what they are compared by."""
@@ -192,6 +207,11 @@ class DensePencil(Pencil):
             shapes = [(len(self.points), self._operator.shape[1])]
             shapes += [(block.equations, entries(layout, block)) for block in discretisation.blocks[1:]]
             self.parts = _real_and_imaginary(shapes)
+
+    def _left_sides(self, block: Block, coefficients: np.ndarray) -> np.ndarray:
+        m, components, p = coefficients.shape
+        found = assemble(self.problem.layout, self.features, [block], np.zeros((m, components)), check=False)
+        return (found.A @ coefficients.reshape(-1, p) / found.scales[:, None]).reshape(len(block.points), -1, p)
 
     def mass_rows(self, coefficients: np.ndarray) -> np.ndarray:
         """The mass of functions at the points, in real numbers."""

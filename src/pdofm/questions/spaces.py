@@ -4,7 +4,7 @@ Polynomials come first, but for the Laplacian in domains with corners whose angl
 eigenfunctions are series of Bessel functions J_α(kr) sin(αθ), so polynomials are joined with r^α times powers of r².
 Around round holes they are series of Y_m(kr) cos(mθ), so polynomials are joined with multipoles times powers of r².
 For other operators functions r^α times polynomials follow at re-entrant corners. Polynomials in boxes are last; those
-boxes are taken that resolve the solution of a source problem, (operator - σ mass) u = f, with a source as wavy as the
+boxes are taken that resolve the solution of a source problem, (operator - σ mass) u = mass f, with f as wavy as the
 eigenfunctions.
 """
 
@@ -16,11 +16,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.boxes import spaces_in_boxes
 from pdofm.adaptive.schedule import sizes
 from pdofm.adaptive.singular import COINCIDENT, changes_of_kind
 from pdofm.adaptive.spaces import fits_boxes
-from pdofm.domain import corners, round_holes
+from pdofm.domain import Domain, corners, round_holes
 from pdofm.features import Chebyshev, Concatenate, CornerFunctions, Features, Fourier, HoleFunctions
 from pdofm.problem.conditions import Periodic
 from pdofm.problem.problem import Problem
@@ -29,7 +29,10 @@ CORNER_SPACES = ((250, 4.0, 5), (400, 6.0, 6), (600, 6.0, 6), (900, 8.0, 7))
 """Polynomials, the highest exponent of corner functions, and the degree of the polynomials that these are multiplied
 by, in one space after the other."""
 
-RADIAL_SPACES = ((200, 6.0, 6), (350, 10.0, 8), (550, 14.0, 10), (800, 18.0, 12), (1100, 22.0, 14))
+RADIAL_SPACES = (
+    *((200, 6.0, 6), (350, 10.0, 8), (450, 12.0, 10), (550, 14.0, 10)),
+    *((680, 16.0, 12), (800, 18.0, 12), (1100, 22.0, 14)),
+)
 """Polynomials, the highest exponent of radial corner functions, and the highest power of r that these are multiplied
 by, in one space after the other."""
 
@@ -37,14 +40,19 @@ HOLE_SPACES = ((100, 6, 3), (160, 9, 5), (250, 12, 7), (400, 16, 9), (600, 20, 1
 """Polynomials, the degree of the functions of holes, and the highest power of r² that these are multiplied by, in one
 space after the other."""
 
-BOX_TOLERANCES = (1e-5, 1e-8, 1e-10, 1e-11, 1e-12)
-"""Tolerances for the source problem that chooses boxes, one after the other."""
+GROWTH = {1: 1.4, 2: 1.4, 3: 1.8}
+"""Ratio of the sizes of consecutive spaces of polynomials, by dimension: two degrees at least. The last one confirms
+the one before, so small steps pay."""
+
+BOX_TOLERANCES, FINEST = ((10.0, 0.1), (0.01, 0.001)), 1e-13
+"""Tolerances for the source problem that chooses boxes, relative to that of the eigenvalues, in one run after another,
+and the smallest."""
 
 WAVES = 3
 """Plane waves in the source of that problem."""
 
-BOX_SECONDS = 30.0
-"""Time after which the choice of boxes begins no new round."""
+BOX_SECONDS = 60.0
+"""Seconds of work on the choice of boxes after which it begins no new round."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,8 @@ class Wanted:
         largest: features of a space with one dense matrix, at most.
         fewest: polynomials below which none of the wanted eigenfunctions can be resolved.
         is_isotropic: whether the equation is Δu = c u with a number c.
-        shifted: the source problem for a source.
+        tol: the relative error of eigenvalues that is required.
+        shifted: the source problem (operator - σ mass) u = mass f for a function f of the point.
         waves: the wave number of the eigenfunctions, as far as it is known.
     """
 
@@ -76,6 +85,7 @@ class Wanted:
     largest: int
     fewest: int
     is_isotropic: bool
+    tol: float
     shifted: Callable[[Any], Problem]
     waves: Callable[[], float]
 
@@ -94,7 +104,7 @@ def families(wanted: Wanted) -> list[Family]:
     if any(corner.angle > math.pi + 1e-9 for corner in _corners(problem)):
         found.append(lambda: _with_corners(problem, largest))
     if fits_boxes(problem):
-        found.append(lambda: _boxes(problem, wanted.shifted, wanted.waves))
+        found.append(lambda: _boxes(wanted))
     return found
 
 
@@ -108,12 +118,12 @@ def _is_periodic(problem: Problem) -> bool:
 
 
 def _fourier(problem: Problem, largest: int) -> Iterator[Space]:
-    for size in sizes(problem.domain.dim, largest):
+    for size in sizes(problem.domain.dim, largest, GROWTH[min(problem.domain.dim, 3)]):
         yield Space("Fourier", Fourier(problem.domain, size, kind="tensor"), "sobol")
 
 
 def _polynomials(problem: Problem, largest: int, fewest: int) -> Iterator[Space]:
-    for size in sizes(problem.domain.dim, largest):
+    for size in sizes(problem.domain.dim, largest, GROWTH[min(problem.domain.dim, 3)]):
         if size >= min(fewest, largest):
             yield Space("polynomials", Chebyshev(problem.domain, size))
 
@@ -147,36 +157,18 @@ def _with_corners(problem: Problem, largest: int) -> Iterator[Space]:
             yield Space("polynomials and corner functions", Concatenate(Chebyshev(problem.domain, count), singular))
 
 
-def _boxes(problem: Problem, shifted: Callable[[Any], Problem], waves: Callable[[], float]) -> Iterator[Space]:
-    size = 0
-    for tol in BOX_TOLERANCES:
-        source = _waves(problem, waves())
-        features = solve_in_boxes(shifted(source), tol, max_seconds=BOX_SECONDS).features
-        if features.size > size:
-            size = features.size
+def _boxes(wanted: Wanted) -> Iterator[Space]:
+    of_waves = wanted.shifted(_waves(wanted.problem.domain, wanted.waves()))
+    for factors in BOX_TOLERANCES:
+        tols = [max(factor * wanted.tol, FINEST) for factor in factors]
+        for features in spaces_in_boxes(of_waves, tols, max_seconds=BOX_SECONDS):
             yield Space("polynomials in boxes", features)
 
 
-def _waves(problem: Problem, wave_number: float) -> Callable[..., Any]:
-    """A source: plane waves in several directions, in every equation."""
+def _waves(domain: Domain, wave_number: float) -> Callable[[Any], Any]:
+    """A function of the point: plane waves in several directions."""
     rng = np.random.default_rng(0)
-    dim = problem.domain.dim
-    directions = rng.standard_normal((WAVES, dim))
+    directions = rng.standard_normal((WAVES, domain.dim))
     k = jnp.asarray(wave_number * directions / np.linalg.norm(directions, axis=1, keepdims=True))
     phases = jnp.asarray(rng.uniform(0, 2 * np.pi, WAVES))
-    layout, entries = problem.layout, _entries(problem)
-
-    def source(*args: Any) -> Any:
-        value = jnp.sum(jnp.cos(k @ layout.point(args) + phases))
-        return value if entries == 1 else value * jnp.arange(1.0, entries + 1)
-
-    return source
-
-
-def _entries(problem: Problem) -> int:
-    """The number of equations at a point."""
-    term = problem.terms[0]
-    normal = jnp.zeros(problem.domain.dim - problem.layout.has_time)
-    u = problem.layout.fields(lambda y: jnp.sum(y) * jnp.ones(problem.layout.components))
-    args = problem.layout.arguments(jnp.asarray(problem.domain.sample(1)[0]))
-    return term.lhs(u, u, args, normal).shape[0] // (2 if problem.layout.is_complex else 1)
+    return lambda z: jnp.sum(jnp.cos(k @ z + phases))

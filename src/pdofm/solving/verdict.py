@@ -271,9 +271,10 @@ def _fits(evidence: Evidence) -> Failure | None:
     """The misfit of the data must be explained by their noise."""
     if evidence.misfit is None or evidence.misfit > UNLIKELY:
         return None
+    probability = f"is {evidence.misfit:.0e}" if evidence.misfit > 1e-300 else "is below 1e-300"
     message = (
         "the residual of the data is larger than their noise explains: with a correct model the probability of that "
-        f"is {evidence.misfit:.0e}"
+        + probability
     )
     return Status.MISFIT, message, "check noise= and the equation; outliers need robust='huber'"
 
