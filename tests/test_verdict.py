@@ -36,7 +36,7 @@ GOOD = Evidence(
 FAILURES = {
     Status.OUT_OF_STEPS: {"iteration": Verdict(Status.OUT_OF_STEPS, "20 steps did not suffice")},
     Status.UNDETERMINED: {"undetermined": 10 * NOT_UNIQUE},
-    Status.UNRESOLVED: {"hidden": 2 * HIDDEN},
+    Status.UNRESOLVED: {"hidden": 2 * HIDDEN, "missed": 2e-6},
     Status.INACCURATE: {"estimate": 1e-5},
     Status.VIOLATED: {"violations": {"equation": 0.0, "wall": 2 * VIOLATED}},
     Status.UNCONFIRMED: {"disagreement": 2e-3},
@@ -68,6 +68,14 @@ def test_doubts_are_raised_in_the_order_of_their_weight():
 @pytest.mark.parametrize("field", ["estimate", "disagreement"])
 def test_a_number_that_is_not_a_number_never_converges(field):
     assert not judge(replace(GOOD, **{field: math.nan})).converged
+
+
+def test_what_is_missed_between_the_points_is_measured_by_the_tolerance():
+    for tol in (1e-2, 1e-8):
+        assert judge(replace(GOOD, tol=tol, estimate=0.1 * tol, disagreement=None, missed=0.9 * tol)).converged
+        unresolved = judge(replace(GOOD, tol=tol, estimate=0.1 * tol, disagreement=None, missed=1.1 * tol))
+        assert unresolved.status is Status.UNRESOLVED
+    assert judge(replace(GOOD, hidden=2 * HIDDEN)).status is Status.UNRESOLVED
 
 
 def test_without_a_tolerance_two_digits_are_required():

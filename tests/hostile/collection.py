@@ -1,7 +1,8 @@
 """Problems with known truth that try to deceive a solver: kinds with parameters drawn from seeds.
 
 A kind is a function of a random generator. It returns a problem whose data come from its exact solution, or a problem
-with a function that knows the truth. The modules `wellposed`, `narrow`, `scales` and `illposed` have the kinds.
+with a function that knows the truth. The modules `wellposed`, `narrow`, `details`, `scales` and `illposed` have the
+kinds.
 """
 
 import zlib

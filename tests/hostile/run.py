@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import collection
+import details  # noqa: F401 (registers its kinds)
 import files
 import fuzz
-import illposed  # noqa: F401 (registers its kinds)
+import illposed  # noqa: F401
 import jax
 import mistakes
 import narrow  # noqa: F401

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import collection
+import details  # noqa: F401 (registers its kinds)
 import fuzz
-import illposed  # noqa: F401 (registers its kinds)
+import illposed  # noqa: F401
 import mistakes
 import narrow  # noqa: F401
 import pytest

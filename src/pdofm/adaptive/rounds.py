@@ -29,6 +29,7 @@ from pdofm.problem.problem import Problem
 from pdofm.solving.boxes import BoxFit, distance, fit_boxes
 from pdofm.solving.solution import Solution
 from pdofm.solving.stats import Attempt
+from pdofm.solving.steep import missed_flux
 from pdofm.solving.verdict import Evidence, Status, Verdict, judge
 
 FIRST_DEGREE = {1: 10, 2: 8, 3: 5}
@@ -211,7 +212,7 @@ class Rounds:
             fell = after < FELL * before
             factor = max(factor, math.sqrt(factor * self.factor) if fell else self.factor)
         self.factor = factor
-        self.estimate = max(SAFETY * factor * after, found.left, *(p.left(self.tol) for p in self.points))
+        self.estimate = max(SAFETY * factor * after, found.left, found.missed, *(p.left(self.tol) for p in self.points))
 
     def _errors(self, found: BoxFit) -> Float[np.ndarray, " P"]:
         """What the indicators of patches mean for the whole."""
@@ -227,7 +228,7 @@ class Rounds:
             return "the solution is not unique"
         if self.estimate <= self.tol and self.largest[-1] < RESOLVED:
             return f"the estimated error is below the tolerance after {len(self.largest)} rounds"
-        recent = self.largest[-PATIENCE - 1 :]
+        recent = [] if found.blind.any() else self.largest[-PATIENCE - 1 :]
         if len(recent) > PATIENCE and recent[-1] < RESOLVED and min(recent[1:]) > 0.5 * recent[0]:
             return f"the indicator has not fallen in {PATIENCE} rounds"
         return ""
@@ -244,7 +245,7 @@ class Rounds:
         goal = GOAL * self.tol / (SAFETY * max(factor, LEAST_FACTOR))
         indicator, tails = self._errors(found), found.tails.max(axis=1)
         marked = indicator > max(min(goal, 0.5 * float(indicator.max())), MARKED * float(indicator.max()))
-        guilty = marked & (tails > INNOCENT * found.indicator)
+        guilty = marked & (found.blind | (tails > INNOCENT * found.indicator))
         chosen = np.flatnonzero(guilty if guilty.any() else marked)
         for patch in chosen.tolist():
             self._refine_patch(found, patch, goal / indicator[patch])
@@ -266,7 +267,9 @@ class Rounds:
         if tails[worst] > LOOSE * found.indicator[patch]:
             need = highest  # a higher degree would only grow outside of the domain
             slope = 0.0
-        if top + need <= highest or (top + 2 <= highest and slope > STEEP):
+        if found.blind[patch] and found.cover.whole[patch]:  # the coefficients know nothing of what is there
+            self._split(members, list(range(len(degrees))))
+        elif top + need <= highest or (top + 2 <= highest and slope > STEEP):
             more = max(1, min(need, MOST_DEGREES))
             raised = tuple(min(highest, k + more) if axis in axes else k for axis, k in enumerate(degrees))
             self.degrees.update(dict.fromkeys(members, raised))
@@ -330,9 +333,9 @@ class Rounds:
         stats = found.stats({"rounds": sum(each.seconds for each in attempts)}, undetermined=float(self.is_free))
         ended = Verdict(Status.CONVERGED if np.isfinite(found.left) else Status.DIVERGED, self.reason)
         free = float(self.is_free)
-        evidence = Evidence(
-            tol=self.tol, iteration=ended, estimate=estimate, undetermined=free, disagreement=self.distance
-        )
+        flux = missed_flux(self.problem, found.features, found.coefficients)
+        estimate = max(estimate, flux or 0.0)
+        evidence = Evidence(self.tol, ended, estimate, undetermined=free, missed=flux, disagreement=self.distance)
         remedy = "add a condition, such as a value at a point" if self.is_free else f"the rounds ended: {self.reason}"
         verdict = judge(evidence, remedy)
         space = f"polynomials in {len(found.indicator)} boxes"

@@ -237,7 +237,8 @@ class Search(Shown):
         violates the equation least takes its place, and what it violates is the least that is estimated."""
         if not np.isfinite(best.coefficients).all() or self.verifier.hidden(best) <= HIDDEN:
             return best
-        each = [s for s in self._best_of.values() if np.isfinite(s.coefficients).all()]
+        known = [s for s in self._best_of.values() if np.isfinite(s.error_estimate)]  # not those cut short
+        each = [s for s in known if np.isfinite(s.coefficients).all()] or [best]
         violated = [self.verifier.hidden(s) for s in each]
         least = int(np.argmin(violated))
         found, left = each[least], violated[least]

@@ -19,7 +19,6 @@ from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.features.boxes import InBoxes
 from pdofm.problem.problem import Problem
-from pdofm.solving.details import missed
 from pdofm.solving.solution import Solution
 from pdofm.solving.steep import term_sizes
 from pdofm.solving.verdict import HIDDEN
@@ -87,14 +86,11 @@ class Verifier:
         return self._left(solution, self._at(points)) - self.right_at(points)
 
     def hidden(self, solution: Solution) -> float:
-        """The largest residual at the dense points, relative to the largest right side there, or what is missed where
-        coefficients change steeply, if that is more."""
+        """The largest residual at the dense points, relative to the largest right side there."""
         if self._last is None or self._last[0] is not solution:
             largest = float(np.max(np.abs(self.right)))
             noise = self._is_noise(solution, largest)
-            found = 0.0 if noise else self._largest_residual(solution) / largest
-            between = missed(solution.problem, solution.features, solution.coefficients)
-            self._last = solution, found if between is None else max(found, between)
+            self._last = solution, 0.0 if noise else self._largest_residual(solution) / largest
         return self._last[1]
 
     def _largest_residual(self, solution: Solution) -> float:

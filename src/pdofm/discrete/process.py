@@ -6,7 +6,7 @@ import jax
 
 from pdofm.errors import SolveError
 
-MOST_COMPILED = 400
+MOST_COMPILED = 250
 """Compiled functions after which all are forgotten before the next solve. Each takes about a megabyte and ten memory
 maps, of which a process may have 65 530; a solve of a new equation compiles about ten."""
 

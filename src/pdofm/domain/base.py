@@ -90,6 +90,8 @@ class Domain(Shown, ABC):
         ``plate - Disk([0, 0], 1).named("holes") - Disk([3, 0], 1).named("holes")`` has a part "holes" of two circles.
         """
         known = self.boundary.names
+        if not isinstance(name, str | Mapping):
+            raise DomainError(f"named() takes one name, or a dictionary of new names of {list(known)}; got {name!r}.")
         names = dict.fromkeys(known, name) if isinstance(name, str) else dict(name)
         for old, new in names.items():
             if old not in known:

@@ -18,6 +18,7 @@ from pdofm.domain.polygon import Polygon
 from pdofm.domain.vectors import Numbers, finite_vector, show
 from pdofm.errors import DomainError
 from pdofm.numerics.nodes import midpoints
+from pdofm.numerics.numbers import as_number
 from pdofm.numerics.sampling import UnitPoints
 
 _LOOKS = {1: 4096, 2: 128, 3: 24}
@@ -134,6 +135,7 @@ def rotated(domain: Domain, angle: float | int, about: Numbers | None, axis: Num
             f"{domain!r} has {domain.dim} dimensions; a rotation needs a plane, or three dimensions and axis=."
         )
     centre = finite_vector(np.zeros(domain.dim) if about is None else about, "fixed point", domain.dim)
+    angle = as_number(angle, "The angle of a rotation", DomainError)
     cos, sin = math.cos(angle), math.sin(angle)
     turn = np.array([[cos, -sin], [sin, cos]])
     if domain.dim == 3:

@@ -31,7 +31,7 @@ class SpaceTime(Domain):
             raise DomainError(f"The space is {space!r}; expected a domain such as Interval(0, 1).")
         if space.has_time:
             raise DomainError(f"The space {space!r} already includes time; expected a domain in space only.")
-        times = finite_vector(np.append(0.0, T) if np.ndim(T) == 0 else T, "time of SpaceTime", dim=2)
+        times = finite_vector([0.0, T] if np.ndim(T) == 0 else T, "time of SpaceTime", dim=2)
         if not times[0] < times[1]:
             raise DomainError(f"The time of SpaceTime is {T!r}; expected a positive number or a pair t0 < t1.")
         self.space = space

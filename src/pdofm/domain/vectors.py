@@ -22,7 +22,10 @@ def finite_vector(value: Numbers, what: str, dim: int | None = None) -> Vector:
     """`value` as a read-only vector of finite numbers, of length `dim` if given; errors call it `what`."""
     expected = "a list of numbers" if dim is None else f"{dim} numbers"
     try:
-        vector = np.array(value, dtype=np.float64)
+        given = np.asarray(value)
+        if given.dtype.kind in "SU":  # NumPy reads numbers from strings
+            raise TypeError(value)
+        vector = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DomainError(f"The {what} is {value!r}; expected {expected}.") from error
     if vector.ndim != 1 or vector.size == 0 or dim not in (None, vector.size):

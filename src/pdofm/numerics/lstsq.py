@@ -196,6 +196,12 @@ class Factorization:
         scaled = self.inverse.transposed((g.T / self.scale).T)
         return reflect(self.reflectors, self.tau, with_zeros(scaled, len(self.reflectors)), "N")
 
+    def normal(self, g: Short) -> Short:
+        """The coefficients c with AᵀA c = g, from the triangle: how a solution changes with rows that are added to it,
+        if g is the product of these rows with their residuals. Its digits are fewer than those of `solve`."""
+        scaled = self.inverse.transposed((g.T / self.scale).T)
+        return (self.inverse.apply(scaled).T / self.scale).T
+
     def multiply(self, c: Short) -> Short:
         """The projection of A c, computed from the triangle."""
         return self.triangle @ (self.scale * c.T).T

@@ -31,6 +31,10 @@ PROBES = 64
 
 def check_unknowns(unknowns: Mapping[str, Any], regions: Regions | None) -> None:
     """Raise if a name cannot be an attribute of a solution, or if a size is neither a positive integer nor a number."""
+    if not isinstance(unknowns, Mapping):
+        raise ProblemError(
+            f"unknowns is {unknowns!r:.80}; expected names with sizes, as in unknowns={{'v': 2, 'p': 1}}."
+        )
     for name, size in unknowns.items():
         if not (isinstance(name, str) and name.isidentifier() and not name.startswith("_") and name not in RESERVED):
             raise ProblemError(

@@ -286,7 +286,7 @@ class Problem(Shown):
         is_complex = self.layout.is_complex
         dtype = np.complex128 if is_complex else np.float64
         try:
-            numbers = np.concatenate([np.ravel(np.asarray(part, dtype=dtype)) for part in parts])
+            numbers = np.concatenate([np.ravel(part).astype(dtype, casting="same_kind") for part in parts])
         except (TypeError, ValueError) as error:
             hint = ". For complex data give Problem(…, dtype=complex)" if np.iscomplexobj(value) else ""
             raise ProblemError(

@@ -41,7 +41,7 @@ def checked(problem: Any, k: Any, near: Any, tol: Any, mass: Any) -> Callable[..
         raise SolveError(f"k is the number of eigenvalues and must be at most {MOST_EIGENVALUES}; got {k!r}.")
     if not isinstance(tol, int | float) or not ROUNDING <= tol < 1:
         raise SolveError(f"tol is a relative error and must lie between {ROUNDING:g} and 1; got {tol!r}.")
-    if not np.isscalar(near) or not np.isfinite(near):
+    if not isinstance(near, int | float | complex | np.number) or not np.isfinite(near):
         raise SolveError(f"near must be a finite number, real or complex; got {near!r}.")
     if any(isinstance(condition, Initial) for condition in problem.stated):
         raise ProblemError(

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from pdofm._types import Coefficients, Vector
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term
+from pdofm.discrete.details import details_of
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.local import Iterate, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
@@ -24,6 +25,7 @@ from pdofm.features.boxes import InBoxes
 from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.executor import Executor
 from pdofm.problem.problem import Problem
+from pdofm.solving.boxdetails import effect, placed_detail
 from pdofm.solving.stats import Residual, Stats
 
 FRESH = {1: 48, 2: 40, 3: 80}
@@ -34,6 +36,10 @@ SURROUNDINGS = 1e-2
 
 QUADRATIC = 3.0
 """After a step of Newton's iteration that changes the solution by δ about (this · δ)² is still to come."""
+
+BLIND = 4.0
+"""Where the residual in details of the data is so many times what other points have seen in a patch, they have met
+nothing of the detail."""
 
 UNSEEN = 1e-11
 """A function whose residuals are below this fraction of it, as errors of the unknowns, is one that the problem does not
@@ -51,6 +57,9 @@ class BoxFit:
     fast the coefficients of polynomials fall and how large the last ones are. `left` is what an iteration still lacks,
     relative to the solution. `fresh` are the points at which the residual was looked at. `is_unique` is false if a
     function was found that neither the equation nor the conditions see. `weights` say how much each unknown counts.
+    `missed` is the error, relative to the solution, that the residual in details of the data causes. `blind` are the
+    patches whose points have met none of a detail: only there it is part of the indicator, for it is high and narrow,
+    and says little of the error where the detail is known.
     """
 
     local: LocalProblem
@@ -66,6 +75,8 @@ class BoxFit:
     fresh: Placed
     is_unique: bool
     weights: Float[np.ndarray, "P C"]
+    missed: float
+    blind: Bool[np.ndarray, " P"]
 
     @property
     def cover(self) -> AnyCover:
@@ -195,20 +206,29 @@ def _judged(
     inside = _fresh(cover, seed)
     seen, residuals = np.zeros(len(local.patches)), {}
     size = _size(local, coefficients, inside, weights)
-    for fitted, (term, placed) in zip(terms, local.places(more=3, inside=inside), strict=True):
+
+    def look(term: Term, placed: Placed) -> tuple[LocalTerm, Float[np.ndarray, "e k"]]:
         found = local.linearised(term, placed, iterate)
         residual = local.left(found, coefficients) - found.target
-        at_fitted = local.left(fitted, coefficients) - fitted.target
-        residuals[term.name] = _rms(at_fitted), _rms(residual)
         errors = np.abs(residual * local.scales(found, weights)).max(axis=1, initial=0.0)
         for patch, _ in found.sides():
             np.maximum.at(seen, patch, np.broadcast_to(errors / size, patch.shape))
+        return found, residual
+
+    for fitted, (term, placed) in zip(terms, local.places(more=3, inside=inside), strict=True):
+        _, residual = look(term, placed)
+        residuals[term.name] = _rms(local.left(fitted, coefficients) - fitted.target), _rms(residual)
+    met = seen.copy()
+    details = [(detail, *look(detail.term, placed_detail(local, detail))) for detail in details_of(local.problem)]
+    blind = seen > BLIND * met
+    seen = np.where(blind, seen, met)
+    missed = max((effect(local, *each, inside, iterate) for each in details), default=0.0)
     _add_jumps(local, coefficients, weights, size, seen)
     slopes, tails = _decay(local, coefficients, weights)
     rows = sum(term.target.size for term in terms)
     unique = _is_unique(local, system, inside, weights)
     found = (local, coefficients, system, rows, seen, slopes, tails / size, residuals, left, steps, inside, unique)
-    return BoxFit(*found, weights)
+    return BoxFit(*found, weights, missed, blind)
 
 
 def _is_unique(local: LocalProblem, system: BlockQR, placed: Placed, weights: np.ndarray) -> bool:

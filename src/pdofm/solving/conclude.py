@@ -21,6 +21,8 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
     with clock("estimate"):
         found = estimate(discretisation, outcome)
         stable = _stability(discretisation, outcome)
+        between = missed(discretisation, outcome)
+    error = found.error if between is None else max(found.error, between)
     stats = Stats(
         rows=outcome.residuals.rows,
         features=features.size,
@@ -40,12 +42,12 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
         _with_stability(gathered(discretisation, found.undetermined), stable, discretisation),
         tol=tol,
         iteration=outcome.verdict,
-        estimate=found.error,
+        estimate=error,
         violations=_violations(found.look),
-        hidden=missed(problem, features, outcome.coefficients),
+        missed=between,
     )
     free = None if stable is None or evidence.is_determined else stable.function
-    return Solution(problem, features, outcome.coefficients, found.error, judge(evidence), stats, free=free)
+    return Solution(problem, features, outcome.coefficients, error, judge(evidence), stats, free=free)
 
 
 def _stability(discretisation: Discretisation, outcome: Outcome) -> Stability | None:

@@ -1,148 +1,53 @@
-"""Whether a solution has seen the details of its data: a narrow bump of a source, or of values on the boundary.
+"""What a solution has missed between the points, as an error of the solution.
 
-Data are functions that cost little to evaluate. Each is looked at in many more points than are fitted, once per
-problem, and where it differs most from its values nearby, the residual of a solution is looked at. A bump that no
-fitted point has met is the residual there. It matters as much as its integral: around a jump of the data, which no
-smooth function follows, the residual changes its sign, and its integral is small.
+Data are looked at in many more points than are fitted (`pdofm.discrete.details`). Had the points in a detail been
+fitted, too, each with the weight of the part of the term that it stands for, the least-squares solution would be
+another one. The change that they ask for is computed from the triangle at hand: it is as large as the integral of the
+residual over the detail matters to the solution, whatever the equation. Around a jump of the data, which no smooth
+function follows, the residual changes its sign, and its effect is small.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from weakref import WeakKeyDictionary
-
 import numpy as np
-from jaxtyping import Float, Int
-from scipy.sparse import coo_array
 
-from pdofm._types import Coefficients, Points
-from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Difference
-from pdofm.discrete.assemble import left_values
-from pdofm.discrete.collocate import Block, collocate
-from pdofm.discrete.evaluate import derivatives, evaluate
-from pdofm.discrete.leftsides import entries
-from pdofm.discrete.right import right_values
-from pdofm.features import Features
-from pdofm.numerics.sampling import spread
-from pdofm.problem.problem import Problem
+from pdofm.discrete.assemble import assemble
+from pdofm.discrete.details import details_of
+from pdofm.discrete.discretisation import Discretisation
+from pdofm.discrete.evaluate import evaluate_all
+from pdofm.numerics.distance import relative_sizes
+from pdofm.solving.methods import Outcome
 from pdofm.solving.steep import missed_flux
-from pdofm.solving.verdict import HIDDEN
 
-DENSE = 20_000
-"""Points at which data are looked at: inside the domain, and on all of its boundary."""
-
-MOST_DIMENSIONS = 6
-"""In more dimensions no number of points that can be evaluated is dense."""
-
-NEARBY = 500
-"""Points whose values tell those nearby."""
-
-ROUGHEST = 256
-"""Points at which residuals are looked at: those where the data differ most from their values nearby."""
-
-FEWEST = 3
-"""A place with fewer of them is not known well enough."""
-
-TOGETHER = 4.0
-"""Points within so many of their spacings belong to one place."""
-
-TYPICAL = 64
-"""Points at which the size of a left side is measured."""
-
-WEIGHT = 5.0
-"""A residual whose integral is a fiftieth of that of all data counts as a tenth, which is too much (`HIDDEN`)."""
+COMPARED = 256
+"""Points at which the change is compared with the solution."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Details:
-    """The roughest places of the data of a term: the points, the place of each, the sum of all data, and at how many
-    points it was taken."""
-
-    block: Block
-    right: Float[np.ndarray, "n k"]
-    place: Int[np.ndarray, " n"]
-    total: float
-    count: int
-
-
-_known: "WeakKeyDictionary[Problem, list[_Details]]" = WeakKeyDictionary()
-
-
-def missed(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
-    """What a solution has missed between the points: details of the data, or the flux across steep changes of
-    coefficients; None if there is nothing to miss."""
-    found = missed_flux(problem, features, coefficients), missed_details(problem, features, coefficients)
+def missed(discretisation: Discretisation, outcome: Outcome) -> float | None:
+    """The error of a solution that details of the data cause between the points, relative to it, or the flux that it
+    loses across steep changes of coefficients; None if there is nothing to miss."""
+    flux = missed_flux(discretisation.problem, discretisation.features, outcome.coefficients)
+    found = flux, missed_details(discretisation, outcome)
     return max((each for each in found if each is not None), default=None)
 
 
-def missed_details(problem: Problem, features: Features, coefficients: Coefficients) -> float | None:
-    """The integral of the residual over the roughest places of the data of a term, relative to that of its data,
-    or of its left side if that is larger, times `WEIGHT`; None if all data are smooth."""
-    if problem.regions is not None or problem.parameters.names or problem.domain.dim > MOST_DIMENSIONS:
+def missed_details(discretisation: Discretisation, outcome: Outcome) -> float | None:
+    """The change of a solution that its residuals in the details of the data ask for, relative to it; None if there are
+    no details."""
+    problem, features, c = discretisation.problem, discretisation.features, outcome.coefficients
+    if problem.parameters.names:
         return None
-    if problem not in _known:
-        _known[problem] = [each for block in _dense(problem) if (each := _details(problem, block)) is not None]
-    missing = [_missing(problem, each, features, coefficients) for each in _known[problem]]
-    return max(missing, default=None)
-
-
-def _dense(problem: Problem) -> Sequence[Block]:
-    """The terms with functions as data, at many points."""
-    blocks = collocate(problem, DENSE, DENSE, sampling="random", key=1)
-    return [b for b in blocks if b.right_side.numbers is None and b.weights is None and len(b.points) >= NEARBY]
-
-
-def _details(problem: Problem, block: Block) -> _Details | None:
-    if isinstance(block.term.lhs, Difference):
+    fitted = {block.term.name: block.term for block in discretisation.blocks}
+    details = [each for each in details_of(problem) if each.term.name in fitted]
+    if not details or not np.isfinite(c).all():
         return None
-    right = right_values(problem.layout, block, entries(problem.layout, block))
-    unit = block.points.max(axis=0) - block.points.min(axis=0)
-    points = block.points / np.where(unit > 0, unit, 1.0)
-    some = spread(len(points), NEARBY)
-    from scipy.spatial import cKDTree  # slow to import
-
-    nearest = some[np.asarray(cKDTree(points[some]).query(points)[1])]
-    rough = np.abs(right - right[nearest]).max(axis=1)
-    chosen = np.sort(np.argsort(-rough, kind="stable")[:ROUGHEST])
-    total = float(np.abs(right).max(axis=1).sum())
-    if WEIGHT * float(rough[chosen].sum()) <= HIDDEN * total:  # smooth data: there is nothing to miss
-        return None
-    return _Details(block.part(chosen), right[chosen], _places(points, chosen), total, len(points))
-
-
-def _places(points: Points, chosen: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
-    """The number of the place of each chosen point."""
-    from scipy.sparse.csgraph import connected_components
-    from scipy.spatial import cKDTree
-
-    tree = cKDTree(points)
-    spacing = float(np.median(np.asarray(tree.query(points[chosen], k=[2])[0])))
-    pairs = cKDTree(points[chosen]).query_pairs(TOGETHER * spacing, output_type="ndarray")
-    graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(len(chosen), len(chosen)))
-    return connected_components(graph, directed=False)[1]
-
-
-def _missing(problem: Problem, details: _Details, features: Features, coefficients: Coefficients) -> float:
-    residual = left_values(problem.layout, features, details.block, coefficients) - details.right
-    count = np.bincount(details.place)
-    sums = [np.bincount(details.place, weights=each)[count >= FEWEST] for each in residual.T]
-    total = max(float(np.abs(each).sum()) for each in sums)
-    against = max(details.total, details.count * _size(problem, details.block, features, coefficients))
-    return WEIGHT * total / against if against > 0 else 0.0
-
-
-def _size(problem: Problem, block: Block, features: Features, coefficients: Coefficients) -> float:
-    """The typical size of the parts of a left side, Σ_α |G_α| |u| / L^|α| with the size L of the domain: data that are
-    small against them matter little."""
-    layout, domain = problem.layout, problem.domain
-    symbol = symbol_of(block.term.lhs, layout, domain.dim, domain.dim - layout.has_time)
-    some = block.part(slice(TYPICAL))
-    if not symbol.is_computable:
-        return 0.0
-    which = symbol.indices(some.points, some.normals)
-    found = symbol.linearise(some.points, some.normals, derivatives(features, coefficients, some.points, which))
-    if found is None:
-        return 0.0
-    lengths = float(domain.size) ** -np.sum(which, axis=1).astype(float)
-    u = np.sqrt(np.mean(evaluate(features, coefficients, domain.sample(TYPICAL)) ** 2, axis=0))
-    return float(np.max(np.einsum("kac,a,c->k", np.median(np.abs(found.coefficients), axis=0), lengths, u)))
+    blocks = [each.block(problem, fitted[each.term.name]) for each in details]
+    known = {"memory": discretisation.memory, "role": "details", "sizes": discretisation.sizes}
+    system = assemble(problem.layout, features, blocks, c, **known)
+    gradient = np.zeros(c.size)
+    for each in details:
+        rows = system.rows[each.term.name]
+        entries = (rows.stop - rows.start) // len(each.points)
+        stands_for = np.repeat(each.weights * (outcome.residuals.counts[each.term.name] / entries), entries)
+        gradient += system.A[rows].T @ (stands_for * system.b[rows])
+    change = outcome.factorization.normal(gradient).reshape(c.shape)
+    moved, values = evaluate_all(features, np.stack([change, c]), problem.domain.sample(COMPARED))
+    return float(np.max(relative_sizes(moved, values)))

@@ -11,13 +11,14 @@ from pdofm.discrete.shared import discretise_shared
 from pdofm.errors import SolveError
 from pdofm.features import InBoxes
 from pdofm.numerics.executor import executor_of
+from pdofm.numerics.numbers import as_count, as_number
 from pdofm.problem.problem import Problem
 from pdofm.solving.balance import balanced
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
 from pdofm.solving.given import check_given_in_boxes, fit_given
 from pdofm.solving.inference import check_numbers, infer
-from pdofm.solving.methods import Linear, Method, Outcome, run
+from pdofm.solving.methods import Linear, Method, Newton, Outcome, Picard, run
 from pdofm.solving.solution import Solution
 
 
@@ -79,6 +80,10 @@ def _check_method(method: object) -> None:
         raise SolveError(
             f"method= takes Linear(), Newton() or Picard(); got {method!r}. Write method={example}, or leave it out."
         )
+    if isinstance(method, Newton | Picard):
+        as_count(method.max_steps, f"max_steps of {type(method).__name__}", SolveError)
+        as_number(method.tol, f"tol of {type(method).__name__}", SolveError, least=0.0)
+        as_number(method.stall, f"stall of {type(method).__name__}", SolveError, least=0.0)
 
 
 def _check_shared(problem: Problem) -> None:

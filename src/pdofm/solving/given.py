@@ -90,7 +90,7 @@ def fit_given(
         fine = fit_boxes(problem, cover, start or coarse.iterate, seed=seed, probe=probe, executor=executor, **steps)
     with clock("estimate"):
         free = undetermined(fine.local, fine.system, probe, fine.fresh)
-        error = max(_estimate(coarse, fine), _amplified(fine), free if free <= NOT_UNIQUE else 1.0)
+        error = max(_estimate(coarse, fine), _amplified(fine), fine.missed, free if free <= NOT_UNIQUE else 1.0)
     iteration = _ended(fine, newton) if nonlinear else None
     evidence = Evidence(tol=tol, iteration=iteration, estimate=error, undetermined=free, features=features.size)
     finer = None if free > NOT_UNIQUE else "use smaller boxes or higher degrees, or solve(problem, tol=…)"

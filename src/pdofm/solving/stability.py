@@ -12,18 +12,24 @@ or where the problem is ill-posed, it grows with the number of features without 
 The coarse quarter of the features tells that apart at little cost. Only where γ grows there all of them are looked at.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Coefficients, Points
+from pdofm.calculus.symbol import random_jet
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import feature_values
+from pdofm.discrete.leftsides import local_sides
 from pdofm.discrete.system import System
 from pdofm.domain import Domain
 from pdofm.features import Features
 from pdofm.numerics.lstsq import QR, Factorization
+from pdofm.problem.problem import Problem
+from pdofm.solving.sizes import row_sizes
 
 COARSE = (1 / 8, 1 / 4)
 """Fractions of the features at which γ is measured first."""
@@ -40,6 +46,13 @@ held-out ones, which are so few on the boundary that γ is less certain."""
 
 SAMPLED = 256
 """Points at which functions are compared."""
+
+ORDINARY = 1e3
+"""If the sizes of the terms of a problem differ by more than this, as they do in a domain of size 1e-3, growth is
+measured in units in which they do not: in others one term hides what the others leave free."""
+
+TYPICAL = 64
+"""Points at which the size of a term is measured."""
 
 METHOD = QR(rcond=1e-14)
 
@@ -76,54 +89,98 @@ def measure(
     `held_out` is the system there at points that are not fitted, `points` are those inside the domain; `fitted`
     is the one that was solved, if its rows are still there.
     """
-    features, components = discretisation.features, discretisation.problem.layout.components
     points, known = points[:SAMPLED], discretisation.held_out_values
-    values = feature_values(features, points) if known is None else known[: len(points)]
+    values = feature_values(discretisation.features, points) if known is None else known[: len(points)]
     values = values / len(points) ** 0.5
+    systems = discretisation, fitted, held_out
+    measured = _measured(*systems, values, found, {})
+    sizes = _sizes_of_terms(discretisation)
+    if max(sizes.values()) <= ORDINARY * min(sizes.values()):
+        return measured
+    own = _measured(*systems, values, found, sizes)
+    return replace(own, constant=measured.constant, bound=measured.bound)
+
+
+def _measured(
+    discretisation: Discretisation,
+    fitted: System | None,
+    held_out: System,
+    values: Float[np.ndarray, "n m"],
+    found: Coefficients,
+    sizes: Mapping[str, float],
+) -> Stability:
+    """The stability with the sides of each term divided by its size, 1 if it has none."""
+    features, components = discretisation.features, discretisation.problem.layout.components
     size = max(float(np.linalg.norm(values @ found, axis=0).max()), 1e-300)
     rows = held_out if fitted is None else fitted
-    constants = _constants(rows, values, _sizes(features, COARSE), components)[0]
+    constants = _constants(rows, values, _counts(features, COARSE), components, sizes)[0]
     function = None
     if len(constants) > 1 and np.max(constants[-1] / constants[0]) <= (SAMPLING if fitted is None else SUSPICIOUS):
         growth = grown = 1.0
     else:
-        sizes = _sizes(features, ALL)
+        counts = _counts(features, ALL)
         rows = discretisation.system(found, discretisation.blocks) if fitted is None else fitted
         if rows.folded is not None:  # the rows are not kept, and there are fewer at the held-out points
-            rows, sizes = held_out, [each for each in sizes if 2 * each <= features.size] or sizes[:1]
-        constants, largest = _constants(rows, values, sizes, components)
+            rows, counts = held_out, [each for each in counts if 2 * each <= features.size] or counts[:1]
+        constants, largest = _constants(rows, values, counts, components, sizes)
         growth, grown = (float(np.max(constants[-1] / before)) for before in (constants[-2:][0], constants[0]))
         function = np.zeros_like(found)
-        function[: sizes[-1]] = largest
-    constant = float(np.max(constants[-1]))
-    data, residual = held_out.right * _units(held_out), (held_out.left - held_out.right) * _units(held_out)
+        function[: counts[-1]] = largest
+    constant, units = float(np.max(constants[-1])), _units(held_out, sizes)
+    data, residual = held_out.right * units, (held_out.left - held_out.right) * units
     amplification, bound = (constant * float(np.linalg.norm(each)) / size for each in (data, residual))
     return Stability(constant, growth, grown, amplification, bound, function)
 
 
+_known_sizes: "WeakKeyDictionary[Problem, dict[str, float]]" = WeakKeyDictionary()
+
+
+def _sizes_of_terms(discretisation: Discretisation) -> dict[str, float]:
+    """The left side of each term for a function of size 1 that varies over the size L of the domain, Σ_α |G_α| / L^|α|;
+    1 where it is not known."""
+    problem = discretisation.problem
+    found, length = _known_sizes.setdefault(problem, {}), float(problem.domain.size)
+    for block in discretisation.blocks:
+        if block.term.name in found:
+            continue
+        sizes = []
+        for side in local_sides(problem.layout, block.part(slice(TYPICAL))):
+            symbol, at = side.symbol, (side.points, side.normals)
+            if symbol.is_computable:
+                which = symbol.indices(*at)
+                jet = None if symbol.is_affine else random_jet(len(which), len(side.points), symbol.layout.components)
+                linear = symbol.linearise(*at, jet)
+                if linear is not None:
+                    one = np.ones(linear.coefficients.shape[3])
+                    sizes.append(float(row_sizes(linear.coefficients, linear.indices, length, one).max()))
+        found[block.term.name] = max(sizes, default=1.0) or 1.0
+    return found
+
+
 def _constants(
-    rows: System, values: np.ndarray, sizes: list[int], components: int
+    rows: System, values: np.ndarray, counts: list[int], components: int, sizes: Mapping[str, float]
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """γ of the leading features, for several numbers of them, and the largest function of the last space."""
-    if not sizes:
+    if not counts:
         return [], np.zeros((0, components))
-    factored = METHOD.factor(np.asfortranarray(_physical(rows, _units(rows), sizes[-1] * components)))
-    each = [_largest(values, factored, size, components) for size in sizes]
+    factored = METHOD.factor(np.asfortranarray(_physical(rows, _units(rows, sizes), counts[-1] * components)))
+    each = [_largest(values, factored, count, components) for count in counts]
     return [constant for constant, _ in each], each[-1][1]
 
 
-def _sizes(features: Features, fractions: tuple[float, ...]) -> list[int]:
+def _counts(features: Features, fractions: tuple[float, ...]) -> list[int]:
     """Numbers of leading features, increasing. Features of one rank belong together."""
     ranks, size = features.ranks, features.size
     counts = {int(np.searchsorted(ranks, ranks[int(each * size)])) if each < 1 else size for each in fractions}
     return sorted(each for each in counts if each >= LOWEST_SIZE) or ([size] if 1.0 in fractions else [])
 
 
-def _units(system: System) -> Float[np.ndarray, " n"]:
-    """What a left or right side is multiplied by, so that the sum of squares is that of the mean squares of terms."""
+def _units(system: System, sizes: Mapping[str, float]) -> Float[np.ndarray, " n"]:
+    """What a left or right side is multiplied by, so that the sum of squares is that of the mean squares of terms, each
+    relative to its size."""
     found = np.empty(len(system.right))
-    for rows in system.rows.values():
-        found[rows] = (rows.stop - rows.start) ** -0.5
+    for name, rows in system.rows.items():
+        found[rows] = (rows.stop - rows.start) ** -0.5 / sizes.get(name, 1.0)
     return found
 
 

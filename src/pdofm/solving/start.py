@@ -22,6 +22,8 @@ def start_values(initial: Any, layout: Layout, points: Points) -> Float[np.ndarr
             )
         initial = Fields({name: initial[name] for name in layout.offsets})
     if not callable(initial):
+        if isinstance(initial, str) or np.asarray(initial).dtype.kind not in "biufc":
+            raise SolveError(f"initial is {initial!r:.80}; expected a solution, a number, or a function of the point.")
         number = np.full(layout.numbers, initial, dtype=np.complex128 if layout.is_complex else np.float64)
         return np.tile(np.asarray(layout.realified(jnp.asarray(number))), (len(points), 1))
     values = np.asarray(jax.vmap(lambda z: layout.realified(joined(initial(*layout.arguments(z)))))(points))

@@ -22,6 +22,7 @@ from pdofm.discrete.leftsides import entries
 from pdofm.discrete.right import right_values
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
+from pdofm.solving.sizes import row_sizes
 
 REACH, ACROSS = 4.0, 65
 """How far from a place the residual is integrated, in widths, and at how many points."""
@@ -84,8 +85,5 @@ def _sizes(problem: Problem, term: Term, features: Features, coefficients: Coeff
     symbol = symbol_of(term.lhs, layout, domain.dim, space_dim)
     which = symbol.indices(somewhere, np.zeros((len(somewhere), space_dim)))
     found = symbol.coefficients(somewhere, derivatives(features, coefficients, somewhere, which))
-    # The median, for near a steep place the coefficients of lower order are derivatives of it.
-    typical = np.median(np.abs(found.coefficients), axis=0)
-    lengths = float(domain.size) ** -np.sum(which, axis=1).astype(float)
     u = np.sqrt(np.mean(evaluate(features, coefficients, somewhere) ** 2, axis=0))
-    return np.einsum("kac,a,c->k", typical, lengths, u)
+    return row_sizes(found.coefficients, which, float(domain.size), u)

@@ -27,9 +27,8 @@ SATISFIED = 1e-8
 """A residual below this fraction of all data is as good as none."""
 
 HIDDEN = 0.1
-"""The largest residual of the equation on a dense set of points, relative to the largest right side there, or its
-integral across a steep change of a coefficient, relative to the terms of the equation. A larger one means that a detail
-of the data lies between the collocation points."""
+"""The largest residual of the equation on a dense set of points, relative to the largest right side there. A larger one
+means that a detail of the data lies between the collocation points."""
 
 GROWING, GROWN = 8.0, 50.0
 """A stability constant that grows by `GROWING` or more when the features are doubled, and by `GROWN` or more since an
@@ -73,9 +72,9 @@ class Evidence:
         estimate: the estimated relative error.
         violations: for each term the residual at held-out points, as a fraction of all data.
         undetermined: the fraction of a random function that neither the equation nor the conditions see.
-        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side; its
-            integral where coefficients change steeply, relative to the terms of the equation; or that of a term over
-            details of its data, relative to all of them (five times that).
+        hidden: the largest residual of the equation on a dense set of points, relative to its largest right side.
+        missed: the relative error that details of the data between the points cause, or the integral of the residual
+            where coefficients change steeply, relative to the terms of the equation.
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
         stability: γ, the size of the largest solution that data of size 1 can cause.
         growth, grown: by how much γ grew when the features were doubled for the last time, and since an eighth of them.
@@ -93,6 +92,7 @@ class Evidence:
     violations: Mapping[str, float] = field(default_factory=dict)
     undetermined: float = 0.0
     hidden: float | None = None
+    missed: float | None = None
     disagreement: float | None = None
     stability: float | None = None
     growth: float = 1.0
@@ -234,12 +234,18 @@ def _satisfied(evidence: Evidence) -> Failure | None:
 
 def _resolved(evidence: Evidence) -> Failure | None:
     """No detail of the data may lie between the collocation points."""
-    if evidence.hidden is None or evidence.hidden <= HIDDEN:
+    if evidence.missed is not None and not is_accurate(evidence.missed, evidence.required):
+        message = (
+            "details of the data or of the coefficients between the collocation points cause an error of "
+            f"{evidence.missed:.1e}, above {evidence.required:g}"
+        )
+    elif evidence.hidden is not None and evidence.hidden > HIDDEN:
+        message = (
+            "the residual between the collocation points is large: the solution, the data or the coefficients vary "
+            "faster than the points resolve"
+        )
+    else:
         return None
-    message = (
-        "the residual between the collocation points is large: the solution, the data or the coefficients vary faster "
-        "than the points resolve"
-    )
     return Status.UNRESOLVED, message, "use more points, or a space that is finer there"
 
 
