@@ -51,7 +51,7 @@ def exact(x):
 def test_a_corner_is_solved_without_a_word_about_it():
     problem = pf.Problem(LSHAPE, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=exact)
     smooth = pf.Chebyshev(LSHAPE, degree=8)
-    with pytest.warns(pf.errors.ConvergenceWarning, match="estimated relative error .* is above 0.01"):
+    with pytest.warns(pf.errors.ConvergenceWarning, match="has not converged"):
         assert pf.solve(problem, smooth, sampling="clustered").errors().relative_l2 > 1e-3
     both = pf.Concatenate(smooth, pf.CornerFunctions(LSHAPE))
     assert pf.solve(problem, both, sampling="clustered").errors().relative_l2 < 1e-11

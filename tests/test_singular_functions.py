@@ -56,6 +56,7 @@ def test_round_holes_are_found_by_their_normals(domain, expected):
         (DRILLED, [((-0.7, 0.1, 0), (1.2, 0.9, 2.5), 0.25)]),
         (CUBE - pf.Cylinder([0.5, 0.5, -1], [0.5, 0.5, 2], 0.2), [((0.5, 0.5, 0), (0, 0, 1), 0.2)]),
         (CUBE - pf.Cylinder([0.5, 0.5, 0.5], [0.5, 0.5, 2], 0.2), []),  # a blind hole: the axis enters the domain
+        (CUBE - pf.Cylinder([0.5, 0.5, 1e-4], [0.5, 0.5, 2], 0.2), []),  # the same with a thin floor
         (PIPE, [((0.2, 0, 0), (0, 0, 1), 0.3)]),
         (HOLED_BRICK, []),
         (PRISM, []),
@@ -242,7 +243,7 @@ def test_a_small_hole_off_the_center_of_a_ball_gets_points_enough():
     )
     for degree, largest in ((6, 1e-3), (12, 1e-7)):  # like (0.04 / 0.15)^degree
         features = pf.Concatenate(pf.Chebyshev(domain, degree=6), pf.HoleFunctions(domain, degree))
-        solution = pf.solve(problem, features, tol=largest)
+        solution = pf.solve(problem, features, tol=10 * largest)
         assert solution.converged
         assert solution.errors().relative_l2 < largest
 

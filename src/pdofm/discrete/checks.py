@@ -135,9 +135,11 @@ _known_imposed: "WeakKeyDictionary[Problem, set[tuple[Any, ...]]]" = WeakKeyDict
 
 
 def _check_imposed(problem: Problem, features: Features) -> None:
-    """What the features satisfy by construction must be what the problem asks for; looked at once per problem."""
+    """What the features satisfy by construction must be what the problem asks for; numbers are compared once per
+    problem."""
     known = _known_imposed.setdefault(problem, set())
-    if isinstance(features, HardDirichlet) and features.imposed in known:
+    statement = features.imposed if isinstance(features, HardDirichlet) else None
+    if statement in known:
         return
     imposed = [term for term in problem.terms if term.kind == features.imposes]
     if not imposed:
@@ -165,5 +167,5 @@ def _check_imposed(problem: Problem, features: Features) -> None:
                 f"The lifting of {type(features).__name__} differs from the boundary values of {problem.name!r} by "
                 f"{gap:.1e}. Give a value that agrees with the condition."
             )
-    if isinstance(features, HardDirichlet):
-        known.add(features.imposed)
+    if statement is not None:
+        known.add(statement)

@@ -16,8 +16,8 @@ ROUND = 1e-9
 SAMPLES = 64
 """Points of a piece at which this is tried."""
 
-ALONG = 257
-"""Points of the axis of a bore at which the domain is looked for."""
+SEGMENTS, HALVINGS = 16, 24
+"""Segments of the axis of a bore in which the domain is looked for, and how often they are halved."""
 
 
 class RoundHole(NamedTuple):
@@ -73,9 +73,18 @@ def round_bores(domain: Domain) -> tuple[Bore, ...]:
 
 
 def _enters(domain: Domain, bore: Bore) -> bool:
-    """Whether the axis of a bore enters the domain."""
-    reach = domain.size * np.linspace(-1.0, 1.0, ALONG)
-    return bool(domain.contains(bore.start + reach[:, None] * bore.frame[2]).any())
+    """Whether the axis of a bore enters the domain: segments that are farther from it than they are long are left out,
+    and the others are halved."""
+    axis, half = bore.frame[2], float(domain.size) / SEGMENTS
+    points = bore.start + half * np.arange(1 - SEGMENTS, SEGMENTS, 2)[:, None] * axis
+    for _ in range(HALVINGS):
+        level = domain.level(points)
+        if np.any(level > 0):
+            return True
+        points = points[level > -half]
+        half /= 2
+        points = np.concatenate([points - half * axis, points + half * axis])
+    return False
 
 
 def _bore(piece: Piece, near: float) -> Bore | None:

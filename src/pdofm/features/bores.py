@@ -63,7 +63,7 @@ class BoreFunctions(Unmapped):
         along = np.array([(corners - bore.start) @ bore.frame[2] for bore in bores])
         self.reach = np.stack([along.min(axis=1), along.max(axis=1)], axis=1)
         self.extent = float(np.max(self.upper - self.lower))
-        self.radii = tuple(round(bore.radius, 12) for bore in bores)
+        self.radii = tuple(float(f"{bore.radius:.12g}") for bore in bores)
         self.degree = check_count("degree", degree, least=0)
         self.powers = check_count("powers", powers, least=0)
 

@@ -165,8 +165,10 @@ class HardDirichlet(Wrapper):
         return "value"
 
     @property
-    def imposed(self) -> tuple[Any, ...]:
-        """What is imposed, and where, as something to compare."""
+    def imposed(self) -> tuple[Any, ...] | None:
+        """What is imposed, and where, as something to compare and to keep; None for values that are a function."""
+        if callable(self.value):
+            return None
         return self.shape, self.has_time, self.value, *(np.asarray(corner).tobytes() for corner in self.corners)
 
     def on(self, domain: HasBox) -> "HardDirichlet":
