@@ -28,9 +28,9 @@ def scattered(points: np.ndarray, k: float) -> np.ndarray:
     return (hankel1(n, k * r[:, None]) * np.exp(1j * n * angle[:, None])) @ coefficients
 
 
-def main(k: float = 10.0, boxes: int = 10, degree: int = 20) -> pf.Solution:
+def main(k: float = 10.0, boxes: int = 10, degree: int = 20, reflection: float = 1e-10) -> pf.Solution:
     """Solve with so many boxes along each side."""
-    layer = pf.PML(INSIDE, WIDTH, k, reflection=1e-10)
+    layer = pf.PML(INSIDE, WIDTH, k, reflection=reflection)
     domain = layer.domain - pf.Disk().named("obstacle")
     problem = pf.Problem(
         domain,
@@ -78,5 +78,6 @@ if __name__ == "__main__":
     found = main()
     print(found)
     print(f"relative L2 error outside of the layer: {error(found):.1e}")
+    print(f"with a smaller reflection: {error(main(reflection=1e-12)):.1e}")
     Path("out").mkdir(exist_ok=True)
     plot(found, "out/scattering.png")

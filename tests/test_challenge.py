@@ -7,7 +7,7 @@ import pytest
 
 from pdofm import challenge
 from pdofm.challenge import report
-from pdofm.challenge.row import Answer, Published, Row, largest_relative
+from pdofm.challenge.row import Answer, Published, Row, estimated, largest_relative
 from pdofm.errors import PdofmError
 from pdofm.experiments import runner
 
@@ -57,6 +57,13 @@ def test_an_answer_is_judged_by_its_own_word_and_by_the_truth(tmp_path):
     assert right.ahead == pytest.approx(1e4)
     assert modest.ahead == pytest.approx(0.1)
     assert math.isnan(wrong.ahead)
+
+
+def test_an_estimate_decides_whether_an_answer_has_converged():
+    answer = Answer(5e-3, 1e-4, True, "a space", 10)
+    assert estimated(answer, 1.3e-2, 2e-2).converged
+    assert not estimated(answer, 1.3e-2, 1e-3).converged
+    assert estimated(answer, 1.3e-2, 2e-2).estimate == 1.3e-2
 
 
 def test_a_run_is_resumed_and_another_tolerance_is_another_run(tmp_path):

@@ -102,9 +102,35 @@ def test_real_problems_stay_real_where_a_coarse_space_has_complex_pairs():
     assert not e[0].problem.layout.is_complex
 
 
+@pytest.mark.parametrize(("rotation", "tol"), [(1e-5, 1e-10), (1e-5, 1e-3), (1e-8, 1e-10)])
+def test_small_imaginary_parts_are_found_or_count_as_errors(rotation, tol):
+    """-Δu + c ∂u/∂θ on the disk has the eigenvalues j² + i c m with zeros j of J_m."""
+
+    def turning(u, x):
+        return -pf.laplacian(u)(x) + rotation * (x[0] * pf.partial(u, 1)(x) - x[1] * pf.partial(u, 0)(x))
+
+    e = pf.eigs(pf.Problem(pf.Disk(), operator=turning, conditions=[pf.Dirichlet(0.0)]), 3, tol=tol)
+    first, second = jn_zeros(0, 1)[0] ** 2, jn_zeros(1, 1)[0] ** 2
+    exact = np.array([first, second - 1j * rotation, second + 1j * rotation])
+    errors = np.abs(np.array(sorted(e.values, key=lambda value: (round(np.real(value), 3), np.imag(value)))) - exact)
+    assert e.converged
+    assert np.max(errors / np.abs(exact)) <= max(3 * np.max(e.error_estimates), 1e-13)
+
+
+def test_equal_spaces_do_not_confirm_each_other():
+    """Two tolerances of the source problem may have the same boxes."""
+    e = pf.eigs(drum(pf.Interval(0, np.pi)), 3, tol=1e-6, max_features=10)
+    sizes = [each.features for each in e.attempts if each.space == "polynomials in boxes"]
+    assert e.converged
+    assert len(set(sizes)) == len(sizes) > 1
+    assert np.all(np.abs(e.values / np.array([1, 4, 9]) - 1) <= e.error_estimates)
+
+
 def test_values_that_are_zero_functions_are_homogeneous():
     line = pf.Interval(0, np.pi)
     assert relative(pf.eigs(drum(line, pf.Dirichlet(lambda x: 0.0 * x[0])), 2).values, [1, 4]) < 1e-11
+    rounded = drum(line, source=lambda x: x[0] * jnp.sin(jnp.pi))  # 1e-16, not 0
+    assert relative(pf.eigs(rounded, 2).values, [1, 4]) < 1e-11
 
 
 def test_an_elastic_square_between_smooth_walls_has_waves_of_pressure_and_shear():
@@ -250,6 +276,12 @@ def test_systems_are_solved_from_both_sides(seed):
     ("problem", "options", "error", "message"),
     [
         (drum(SQUARE, source=1.0), {}, ProblemError, "the source of 'problem' is not zero"),
+        (
+            drum(SQUARE, source=lambda x: jnp.exp(-jnp.sum((x - 0.3) ** 2) / 0.02**2)),
+            {},
+            ProblemError,
+            "the source of 'problem' is not zero",
+        ),
         (drum(SQUARE, pf.Dirichlet(1.0)), {}, ProblemError, "value of condition 'dirichlet'"),
         (drum(SQUARE, pf.Dirichlet(lambda x: x[0])), {}, ProblemError, "value of condition 'dirichlet'"),
         (

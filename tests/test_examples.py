@@ -84,7 +84,7 @@ def test_the_drum_has_its_first_tone(tmp_path):
     example = runpy.run_path(str(EXAMPLES / "14_drums.py"))
     modes = example["main"](k=1, tol=1e-8)
     assert modes.converged
-    assert modes.values[0] == pytest.approx(9.6397238440219, rel=1e-8)
+    assert example["error"](modes) < 1e-8
     example["plot"](modes, tmp_path / "drums.png")
     assert (tmp_path / "drums.png").stat().st_size > 3_000
 

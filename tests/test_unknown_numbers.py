@@ -7,6 +7,7 @@ from scipy.optimize import brentq
 
 import pdofm as pf
 from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.adaptive.search import Search
 from pdofm.errors import ConvergenceWarning, FeaturesError, ProblemError, SolveError
 from pdofm.solving.statistics import Fitted, Numbers, robust_loss
 
@@ -134,6 +135,30 @@ def test_a_search_ends_with_what_is_wrong_with_the_data():
     assert misfit.verdict.status is pf.Status.MISFIT
     assert free.verdict.status is pf.Status.FREE_NUMBERS
     assert max(len(misfit.attempts), len(free.attempts)) <= 3
+
+
+def test_spaces_that_do_not_resolve_what_numbers_do_say_nothing_about_the_data():
+    """Parabolas cannot tell sin πx from sin 3πx."""
+    x = PLACES[:, 0]
+    values = 0.5 * x * (1 - x) + 2 * np.sin(np.pi * x) / np.pi**2 + 3 * np.sin(3 * np.pi * x) / (9 * np.pi**2)
+    problem = pf.Problem(
+        LINE,
+        operator=lambda u, x: -pf.laplacian(u.u)(x) - u.a * jnp.sin(jnp.pi * x[0]) - u.b * jnp.sin(3 * jnp.pi * x[0]),
+        source=1.0,
+        unknowns={"u": 1, "a": pf.Number(1.0), "b": pf.Number(1.0)},
+        conditions=[pf.Dirichlet(0.0), pf.Data(PLACES, values, noise=1e-4, unknown="u")],
+    )
+    search = Search(problem, 1e-8, None, 0, None, 60.0)
+    for size in (2, 3):
+        found = search.attempt("coarse", "", pf.Chebyshev(LINE, size))
+        assert found is not None
+        assert found.verdict.status is pf.Status.FREE_NUMBERS
+    assert not search.over
+    for size in (24, 32):
+        search.attempt("fine", "", pf.Chebyshev(LINE, size))
+    assert search.reached
+    assert search.best is not None
+    assert search.best.b == pytest.approx(3.0, rel=1e-8)
 
 
 @pytest.mark.parametrize("robust", ["huber", "cauchy"])

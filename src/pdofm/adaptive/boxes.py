@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pdofm._types import Key
 from pdofm.adaptive.rounds import Rounds
 from pdofm.discrete.checks import check_problem
-from pdofm.features import Features
+from pdofm.features import InBoxes
 from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.solving.solution import Solution
@@ -33,7 +33,7 @@ def solve_in_boxes(
 
 def spaces_in_boxes(
     problem: Problem, tols: Sequence[float], *, max_unknowns: int = 200_000, max_seconds: float = 120.0, key: Key = 0
-) -> Iterator[Features]:
+) -> Iterator[InBoxes]:
     """Polynomials in boxes that resolve a solution up to one tolerance after the other, from loose to strict; the last
     ones are the best that the budget allows. The time that passes between them does not count."""
     check_problem("spaces_in_boxes", problem)

@@ -29,7 +29,7 @@ from pdofm.shown import Shown
 from pdofm.solving.fit import fit
 from pdofm.solving.methods import Method, Newton, fitted
 from pdofm.solving.solution import Solution
-from pdofm.solving.verdict import HIDDEN, Evidence, Status, Verdict, judge
+from pdofm.solving.verdict import HIDDEN, VIOLATED, Evidence, Status, Verdict, judge
 
 CONFIRMED = (Status.CONVERGED, Status.MISFIT)
 """What a solution in another space must confirm before it counts."""
@@ -72,7 +72,7 @@ class Search(Shown):
         self.last: Solution | None = None
         self.reached = False
         self.ceased: Solution | None = None
-        self._undetermined = self._free = 0  # attempts in a row
+        self._undetermined = self._free = 0  # attempts in a row that say so
         self._blamed: Verdict | None = None  # what no other space can change: the data contradict the model
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
@@ -125,7 +125,7 @@ class Search(Shown):
         self.last, self._last_values = found, values
         evidence = found.verdict.evidence
         self._undetermined = self._undetermined + 1 if evidence.is_finished and not evidence.is_unique else 0
-        self._free = self._free + 1 if found.verdict.status is Status.FREE_NUMBERS else 0
+        self._free = self._free + 1 if self._leaves_numbers_free(found) else 0
         if found.attempts:  # it has a search of its own behind it
             self.ledger.attempts += [replace(found.attempts[0], why=why), *found.attempts[1:]]
         else:
@@ -134,6 +134,13 @@ class Search(Shown):
         if not self.reached:  # a policy that goes on does not lose what it has
             self._compare(found, values, change)
         return found
+
+    def _leaves_numbers_free(self, found: Solution) -> bool:
+        """Whether the data leave numbers free, and not only a space that does not resolve what a number does."""
+        if found.verdict.status is not Status.FREE_NUMBERS:
+            return False
+        held_out = max(found.verdict.evidence.violations.values(), default=0.0)
+        return held_out <= VIOLATED and self.verifier.hidden(found) <= HIDDEN
 
     def _compare(self, found: Solution, values: np.ndarray, change: float) -> None:
         """Keep the better one of a new solution and the best so far, and see whether it is confirmed: by the last one,

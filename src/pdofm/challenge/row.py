@@ -5,7 +5,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -112,6 +112,11 @@ def answered(solution: pf.Solution, error: float, reference: float = 0.0) -> Ans
     space = solution.space or type(solution.features).__name__
     size = solution.stats.features
     return Answer(error, solution.error_estimate, solution.converged, space, size, solution, reference)
+
+
+def estimated(answer: Answer, estimate: float, tol: float) -> Answer:
+    """The same answer with another estimate, which then decides as well whether it has converged."""
+    return replace(answer, estimate=estimate, converged=answer.converged and estimate <= tol)
 
 
 def _run(answer: Callable[[float], Answer], tol: float, seed: int) -> Measured:

@@ -1,10 +1,13 @@
 """What has no eigenvalues is refused, with the reason."""
 
 from collections.abc import Callable
+from math import comb
 from typing import Any
 
 import numpy as np
 
+from pdofm.calculus.symbol import symbol_of
+from pdofm.calculus.terms import Difference
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.checks import check_problem
 from pdofm.discrete.collocate import collocate
@@ -20,8 +23,8 @@ from pdofm.solving.verdict import ROUNDING
 MOST_EIGENVALUES = 1000
 """The most eigenvalues that are looked for at once."""
 
-LOOKED_AT = 100
-"""Points at which the data are looked at, inside the domain and on its boundary."""
+LOOKED_AT = 4000
+"""Points at which the data are looked at, inside the domain and on its boundary: a source may be narrow."""
 
 NOTHING = 1e-14
 """Data below this fraction of the left side of a polynomial are zero up to rounding."""
@@ -68,7 +71,10 @@ def _identity(u: Any, *args: Any) -> Any:
 def _check_homogeneous(problem: Problem) -> None:
     """Raise if u = 0 does not satisfy the equation and the conditions: with a source, with values of conditions, or
     with terms without u in the operator or in a residual."""
-    layout, few = problem.layout, Chebyshev(problem.domain, problem.domain.dim + 1)
+    layout, dim = problem.layout, problem.domain.dim
+    terms = [term for term in problem.terms if not isinstance(term.lhs, Difference)]
+    order = max(symbol_of(term.lhs, problem.layout_of(term), dim, dim - layout.has_time).order for term in terms)
+    few = Chebyshev(problem.domain, comb(max(order, 1) + dim, dim))  # no derivative in the equation vanishes
     zero = np.zeros((few.size, layout.components))
     for block in collocate(problem, LOOKED_AT, LOOKED_AT):
         left = left_values(layout, few, block, zero)

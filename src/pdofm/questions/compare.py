@@ -9,9 +9,14 @@ from pdofm.discrete.evaluate import evaluate_all
 from pdofm.domain.quadrature import quadrature_of
 from pdofm.questions.krylov import Ritz
 from pdofm.questions.pencil import Pencil
+from pdofm.solving.verdict import ROUNDING
 
 NEARLY_ZERO = 1e-3
 """Errors of eigenvalues below this fraction of the largest are measured against that fraction."""
+
+SURELY = 10.0
+"""An imaginary part below so many times the error of an eigenvalue, or its rounding error, may be zero in a real
+problem: two eigenvalues that are nearly equal may come out as a pair of complex ones."""
 
 NORM_NODES = {1: 100, 2: 40, 3: 16}
 """Nodes of quadrature along the longest side for the norm of eigenfunctions, by dimension."""
@@ -27,10 +32,25 @@ def differences(before: Ritz, after: Ritz) -> np.ndarray:
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     rows, columns = linear_sum_assignment(gaps)
-    sizes = np.abs(after.values)
     found = np.empty(len(after.values))
     found[rows] = gaps[rows, columns]
-    return found / np.maximum(sizes, NEARLY_ZERO * sizes.max())
+    return found / _sizes(after.values)
+
+
+def imaginary_parts(values: np.ndarray) -> np.ndarray:
+    """The imaginary parts of eigenvalues, in the same units as their relative differences."""
+    return np.abs(np.imag(values)) / _sizes(values)
+
+
+def may_be_real(values: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether the relative errors of eigenvalues, or rounding, explain their imaginary parts."""
+    return bool(np.all(imaginary_parts(values) <= SURELY * np.maximum(errors, ROUNDING)))
+
+
+def _sizes(values: np.ndarray) -> np.ndarray:
+    """What errors of eigenvalues are relative to."""
+    sizes = np.abs(values)
+    return np.maximum(sizes, NEARLY_ZERO * sizes.max())
 
 
 def values_at(pencil: Pencil, functions: np.ndarray, points: np.ndarray) -> np.ndarray:

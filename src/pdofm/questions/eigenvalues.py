@@ -17,8 +17,17 @@ from pdofm.numerics.sampling import generator
 from pdofm.problem.operator import Operator
 from pdofm.problem.problem import Problem
 from pdofm.questions.checks import checked
-from pdofm.questions.compare import NEARLY_ZERO, differences, is_isotropic, norm, normalised, values_at
-from pdofm.questions.krylov import Ritz, is_real, nearest
+from pdofm.questions.compare import (
+    NEARLY_ZERO,
+    differences,
+    imaginary_parts,
+    is_isotropic,
+    may_be_real,
+    norm,
+    normalised,
+    values_at,
+)
+from pdofm.questions.krylov import Ritz, nearest
 from pdofm.questions.modes import Mode, Modes
 from pdofm.questions.pencil import Pencil, pencil_of
 from pdofm.questions.spaces import Space, Wanted, families
@@ -223,7 +232,7 @@ class _Search:
         if few or before.pencil.is_complex != after.pencil.is_complex:
             return np.inf
         errors, found = differences(before.ritz, after.ritz), after.ritz
-        if not after.pencil.is_complex and np.max(errors) < RESOLVED and not is_real(after.ritz.values, errors):
+        if not after.pencil.is_complex and np.max(errors) < RESOLVED and not may_be_real(after.ritz.values, errors):
             self._state(self.problem.replace(dtype=complex))
             return np.inf
         if self._is_worth_refining(after, float(np.max(errors))):
@@ -233,6 +242,8 @@ class _Search:
                 found, errors = after.refined, better
         # Two numbers may agree by accident: no estimate is far below the others.
         errors = np.maximum(errors, max(ACCIDENT * float(np.max(errors)), ROUNDING))
+        if not after.pencil.is_complex:  # what is left out of the answer
+            errors = np.maximum(errors, imaginary_parts(found.values))
         if self.best is None or np.max(errors) <= np.max(self.best[2]):
             self.best = found, after, errors, self._distances(before, after, found)
         return float(np.max(errors))
@@ -298,7 +309,7 @@ class _Search:
         verdict = judge(Evidence(tol=self.tol, estimate=float(np.max(errors))), "allow more time (max_seconds=)")
         problem, pencil, ritz = self._real_if_possible(attempt.pencil, ritz)
         functions = normalised(pencil, ritz.functions)
-        real = not problem.layout.is_complex or np.all(np.abs(np.imag(ritz.values)) <= errors * np.abs(ritz.values))
+        real = not problem.layout.is_complex or np.all(imaginary_parts(ritz.values) <= errors)
         values = np.real(ritz.values) if real else ritz.values
         size = pencil.features.size
         stats = Stats(0, size, problem.layout.components, size, 1.0, {}, 0.0, {}, [])

@@ -37,10 +37,6 @@ ASIDE = 1e-6
 """The distance of a shift from the eigenvalues that it refines, relative to their size. At an eigenvalue itself the
 matrix is singular."""
 
-REAL, SURELY = 1e-5, 10.0
-"""An imaginary part below this, relative to an eigenvalue, or below so many times its error, is taken for zero in a
-real problem: two eigenvalues that are nearly equal may come out as a pair of complex ones."""
-
 STEPS = 2
 """Steps of the refinement by a second shift. Each divides what is left of other eigenfunctions by their distance over
 `ASIDE`."""
@@ -177,11 +173,6 @@ def _real_basis(block: Functions) -> Functions:
     m, c, p = parts.shape
     u, _, _ = np.linalg.svd(parts.reshape(m * c, p), full_matrices=False)
     return u[:, : block.shape[2]].reshape(m, c, -1)
-
-
-def is_real(values: np.ndarray, errors: np.ndarray) -> bool:
-    """Whether eigenvalues are real, up to their relative errors and to what an iteration leaves."""
-    return bool(np.all(np.abs(np.imag(values)) <= np.maximum(REAL, SURELY * errors) * np.abs(values)))
 
 
 def second_shift(pencil: Pencil, found: Ritz) -> Ritz:
