@@ -1,5 +1,6 @@
 """Evolution problems, slab after slab: against exact solutions, for equations and conditions of many kinds."""
 
+import itertools
 import math
 import pickle
 import time
@@ -8,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import j0, j1, jn_zeros
+from scipy.special import erf, j0, j1, jn_zeros
 
 import pdofm as pf
+from pdofm.calculus.symbol import symbol_of
 from pdofm.domain.quadrature import quadrature_of
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Slabs
@@ -20,6 +22,7 @@ from pdofm.marching.orthogonal import Orthonormal
 from pdofm.marching.radau import radau
 from pdofm.marching.record import MAGIC
 from pdofm.marching.run import Run
+from pdofm.marching.whole import degrees, next_degree
 from pdofm.zoo.evolution import bessel
 
 PI = math.pi
@@ -501,18 +504,136 @@ def test_on_a_disk_a_start_that_contradicts_the_conditions_ends_with_an_honest_e
     assert error < u.error_estimate < 1e-2
 
 
+def stopped(monkeypatch, problem, tol, slabs):
+    """A march whose time is up after so many slabs of all runs."""
+    calls, now, advance = [], time.perf_counter(), Run.advance
+    with monkeypatch.context() as patch:
+        patch.setattr("pdofm.marching.run.perf_counter", lambda: now + 100.0 * (len(calls) > slabs))
+        patch.setattr(Run, "advance", lambda run, deadline: calls.append(run) or advance(run, deadline))
+        return pf.march(problem, tol=tol, max_seconds=50.0)
+
+
+def slabs_of_runs(monkeypatch, problem, tol):
+    """The number of slabs in each run of a march."""
+    runs, advance = [], Run.advance
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "advance", lambda run, deadline: runs.append(id(run)) or advance(run, deadline))
+        pf.march(problem, tol=tol)
+    return [runs.count(run) for run in dict.fromkeys(runs)]
+
+
 @pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
-def test_when_the_time_is_up_the_best_so_far_is_returned(monkeypatch):
-    calls, now = [], time.perf_counter()
-    monkeypatch.setattr("pdofm.marching.run.perf_counter", lambda: now + 100.0 * (len(calls) > 15))
-    advance = Run.advance
-    monkeypatch.setattr(Run, "advance", lambda run, deadline: calls.append(run) or advance(run, deadline))
-    u = pf.march(burgers(0.1), tol=1e-8, max_seconds=50.0)
-    points = u.problem.domain.sample(500, "random", key=1)
-    assert not u.converged
-    assert "the time was up at t =" in u.reason
-    assert u.slabs[-1].end == 1.0
-    assert relative(u(points), cole_hopf(points, 0.1)) < 10 * u.error_estimate
+@pytest.mark.parametrize("nu", [0.05, 0.1])
+def test_when_the_time_is_up_the_complete_run_before_has_an_honest_estimate(monkeypatch, nu):
+    problem, tol = burgers(nu), 1e-8
+    first, second = slabs_of_runs(monkeypatch, problem, tol)[:2]
+    points = problem.domain.sample(500, "random", key=1)
+    for slabs in (*(int(share * second) for share in (0.02, 0.2, 0.8)), second - 1):
+        u = stopped(monkeypatch, problem, tol, first + slabs)
+        assert u.verdict.status is pf.Status.OUT_OF_STEPS
+        assert "the time was up in run 2, at t =" in u.reason
+        assert "this is the complete run before it" in u.reason
+        assert u.slabs[-1].end == 1.0
+        assert relative(u(points), cole_hopf(points, nu)) <= u.error_estimate
+        assert math.isfinite(u.error_estimate) or slabs < second - 1  # the last stop is beyond half of the time
+
+
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
+def test_with_two_complete_runs_their_estimate_stands_when_the_time_is_up(monkeypatch):
+    monkeypatch.setattr("pdofm.marching.march.FIRST_RUN", 1e5)  # so that two runs do not suffice
+    problem, tol = burgers(0.1), 1e-8
+    first, second, *_ = slabs_of_runs(monkeypatch, problem, tol)
+    u = stopped(monkeypatch, problem, tol, first + second + 1)
+    points = problem.domain.sample(500, "random", key=1)
+    error = relative(u(points), cole_hopf(points, 0.1))
+    assert "the time was up in run 3, at t =" in u.reason
+    assert error < u.error_estimate < 100 * error
+
+
+def test_without_a_slab_of_any_run_the_time_is_too_short():
+    with pytest.raises(SolveError, match="The first slab takes longer than max_seconds"):
+        pf.march(burgers(0.1), max_seconds=0.0)
+
+
+@pytest.mark.parametrize("space", [pf.Interval(0, 1), pf.Disk([0, 0], 1.0)], ids=["interval", "disk"])
+def test_nothing_stays_nothing(space):
+    problem = pf.Problem(
+        pf.SpaceTime(space, 0.5),
+        lambda u, x, t: pf.dt(u)(x, t) - pf.laplacian(u)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(0.0)],
+    )
+    u = pf.march(problem, tol=1e-6)
+    assert u.converged
+    assert not u(problem.domain.sample(100, "random", key=1)).any()
+
+
+def test_a_coefficient_that_changes_for_a_short_time_is_seen_on_a_disk():
+    """The slowest mode of heat decays as exp(-j² C(t)), where C is the integral of the conductivity."""
+    zero = 2.404825557695773
+    problem = pf.Problem(
+        pf.SpaceTime(pf.Disk([0, 0], 1.0), 1.0),
+        lambda u, x, t: pf.dt(u)(x, t) - (0.01 + 5 * jnp.exp(-(((t - 0.7) / 0.02) ** 2))) * pf.laplacian(u)(x, t),
+        source=0.0,
+        conditions=[pf.Dirichlet(0.0), pf.Initial(lambda x, t: bessel(0.0, zero * jnp.sqrt(x @ x + 1e-300)))],
+    )
+    u = pf.march(problem, tol=1e-4)
+    points = problem.domain.sample(500, "random", key=1)
+    integral = 0.01 * points[:, 2] + 0.05 * math.sqrt(PI) * (erf((points[:, 2] - 0.7) / 0.02) + 1)
+    error = relative(u(points), j0(zero * np.hypot(points[:, 0], points[:, 1])) * np.exp(-(zero**2) * integral))
+    assert u.converged
+    assert error < 1e-4
+
+
+def test_what_is_proved_not_to_depend_on_time():
+    def is_autonomous(operator):
+        problem = heat(pf.Disk([0, 0], 1.0), lambda x, t: x[0])
+        other = pf.Problem(problem.domain, operator, conditions=problem.conditions, exact=problem.exact)
+        return symbol_of(other.terms[0].lhs, other.layout, 3, 2).is_autonomous
+
+    assert is_autonomous(lambda u, x, t: pf.dt(u)(x, t) - (1 + x @ x) * pf.laplacian(u)(x, t) + jnp.sin(t))
+    assert not is_autonomous(lambda u, x, t: pf.dt(u)(x, t) - (1 + t) * pf.laplacian(u)(x, t))
+    assert not is_autonomous(lambda u, x, t: pf.dt(u)(x, t) + jnp.where((t > 0.6) & (t < 0.61), u(x, t), 0.0))
+
+
+def between(t):
+    return jnp.where((t > 0.6) & (t < 0.8), 8.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("space", "conditions", "operator"),
+    [
+        (pf.Interval(0, 1), [pf.Dirichlet()], lambda u, x, t: between(t) * d(u, 1)(x, t)),
+        (pf.Interval(0, 1), [pf.Dirichlet()], lambda u, x, t: between(t) * u(x, t) * d(u, 1)(x, t) + u(x, t) ** 3),
+        (pf.Interval(0, 1), [pf.Dirichlet()], lambda u, x, t: jnp.maximum(0.5 - u(x, t), 0) ** 4 * d(u, 1)(x, t)),
+        (pf.Interval(0, 2 * PI), [pf.Periodic(0)], lambda u, x, t: between(t) * d(u, 1)(x, t)),
+        (pf.Box([0, 0], [1, 1]), [pf.Dirichlet()], lambda u, x, t: between(t) * pf.partial(u, 1)(x, t)),
+        (pf.Disk([0, 0], 1.0), [pf.Dirichlet()], lambda u, x, t: between(t) * pf.partial(u, 1)(x, t)),
+    ],
+    ids=["interval", "nonlinear", "where u is small", "waves", "box", "disk"],
+)
+def test_derivatives_that_occur_for_some_time_only_are_not_left_out(space, conditions, operator):
+    problem = pf.Problem(
+        pf.SpaceTime(space, 1.0),
+        lambda u, x, t: pf.dt(u)(x, t) - 0.1 * pf.laplacian(u)(x, t) + operator(u, x, t),
+        conditions=[*conditions, pf.Initial()],
+        exact=lambda x, t: jnp.exp(-t) * jnp.sin(3 * x[0] + (x[1] if len(x) > 1 else 0)),
+    )
+    u = pf.march(problem, tol=1e-5)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-5
+
+
+def test_successive_runs_never_have_the_same_degree():
+    for dim in (2, 3):
+        ladders = []
+        for number in range(5):
+            degree, highest = degrees(dim, number)
+            ladders.append([degree])
+            while degree < highest:
+                degree = next_degree(dim, degree, highest)
+                ladders[-1].append(degree)
+        assert not any(set(a) & set(b) for a, b in itertools.pairwise(ladders))
 
 
 def standing_wave(T):

@@ -28,20 +28,22 @@ def linearised(
 ) -> Callable[..., tuple[Array, Array]]:
     """The function (point, normal, J, elsewhere) -> (left side, its derivative with respect to J).
 
-    J holds the derivatives `indices` of each component of u at the point; those that are missing, up to the order
-    `highest` of the left side, are zero. `elsewhere` is added to u at all other points.
+    The point may be given as the arguments of the user's functions. J holds the derivatives `indices` of each component
+    of u there; those that are missing, up to the order `highest` of the left side, are zero. `elsewhere` is added to u
+    at all other points.
     """
     value_of = function_of_jet(dim, highest, indices, layout.components)
 
-    def at(z: Array, normal: Array, J: Array, elsewhere: Array) -> tuple[Array, Array]:
-        here = layout.point(layout.arguments(z))
+    def at(z: Array | tuple[Array, ...], normal: Array, J: Array, elsewhere: Array) -> tuple[Array, Array]:
+        arguments = z if isinstance(z, tuple) else layout.arguments(z)
+        here = layout.point(arguments)
 
         def left(J: Array) -> tuple[Array, Array]:
             u, last = (
                 layout.fields(lambda y, J=J: value_of(_real(y), J, (here, elsewhere)))
                 for J in (J, jax.lax.stop_gradient(J))
             )
-            v = lhs(u, last, layout.arguments(z), normal)
+            v = lhs(u, last, arguments, normal)
             return v, v
 
         coefficients, v = jax.jacrev(left, has_aux=True)(J)

@@ -101,6 +101,20 @@ class Symbol:
         return self._full.constant is not None
 
     @cached_property
+    def is_autonomous(self) -> bool:
+        """Whether the coefficients of the derivatives of u are not computed from the time, as far as the traced program
+        shows; terms without u may be."""
+        indices = up_to(self.dim, self.order)
+        one = linearised(self.lhs, self.layout, self.dim, self.order, indices)
+
+        def slope(x: jax.Array, t: jax.Array, normal: jax.Array, J: jax.Array) -> jax.Array:
+            return one((x, t), normal, J, jnp.zeros(()))[1]
+
+        sizes = ((self.dim - 1,), (), (self.space_dim,), (len(indices), self.layout.components))
+        traced = jax.make_jaxpr(slope)(*(jax.ShapeDtypeStruct(size, jnp.float64) for size in sizes)).jaxpr
+        return not looks_elsewhere(traced) and not any(depends for _, depends in followed(traced, (1,)))
+
+    @cached_property
     def _full(self) -> "_Compiled":
         return _Compiled(self, up_to(self.dim, self.order))
 

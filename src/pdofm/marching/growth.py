@@ -7,6 +7,7 @@ import numpy as np
 from pdofm.marching.projected import growth
 from pdofm.marching.run import Run
 from pdofm.marching.slab import after, linearised_at
+from pdofm.marching.statement import Overlooked
 from pdofm.marching.whole import Whole
 
 CHANGE = 1e-5
@@ -27,7 +28,13 @@ def spectral_radius(run: Run) -> float:
     """The spectral radius of the linearised map from the start to the end of the last slab: the factor by which small
     changes grow from slab to slab in the long run. Above 1, errors grow from slab to slab, as the solution
     itself may do. NaN if it is not found."""
+    try:
+        return _radius(run)
+    except Overlooked:
+        return math.nan
 
+
+def _radius(run: Run) -> float:
     space, scheme, start = run.space, run.scheme, run.states
     begin, end = run.ends_of(run.pieces[-1])
     if isinstance(space, Whole):

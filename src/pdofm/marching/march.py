@@ -4,7 +4,7 @@ import math
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -59,7 +59,7 @@ COMPARED = 20_000
 EARLY = (Status.INTERRUPTED, Status.OUT_OF_STEPS)
 """How a run ends that would have gone on: by the user, or when the time is up."""
 
-FEWER = 0.85
+FIRST_SHARE = 0.85
 """The part of given features that the first run uses, so that its difference to the second tells what the features do
 not represent."""
 
@@ -85,7 +85,7 @@ def march(
     Args:
         problem: on a `SpaceTime`; of any order in time, linear or not, one equation or a system.
         features: of space, without time, to be used instead; of any family, trained ones included. They are made
-            orthonormal. The error is estimated by a second run with `FEWER` of them.
+            orthonormal. The error is estimated by a second run with `FIRST_SHARE` of them.
         tol: the relative L2 error over space and time that is required.
         checkpoint: a file in which every slab is recorded. A march that was killed goes on from there, to the same
             bits. Slabs then stay on disk, so that memory does not grow with their number: the coefficients of the
@@ -94,7 +94,8 @@ def march(
         max_seconds: the time after which the march ends, with the best that it has.
 
     Returns:
-        The solution, with its slabs. Where it ended early (`u.reason` says why), later values are NaN.
+        The solution, with its slabs. Where it ended early (`u.reason` says why), later values are NaN, or it is the
+        last complete run if there is one.
     """
     if not (isinstance(tol, int | float | np.number) and 0 < tol < 1):
         raise SolveError(f"tol is a relative error and must be a number between 0 and 1; got {tol!r}.")
@@ -163,9 +164,13 @@ class _March:
         for number in range(MOST_RUNS if self.features is None else 2):
             run, ended = self._run(slab_tol, number, floor)
             if ended is not None and found is not None and ended.status in EARLY:
-                # The run before is complete, and is compared with this one as far as that has come.
-                difference = distance(found, run) if run.pieces else math.inf
-                return self._answer(found, difference, difference, ended, start)
+                estimate, difference = before_the_end(before, found, difference, run)
+                ended = replace(ended, message=f"{ended.message}; this is the complete run before it")
+                return self._answer(found, estimate, difference, ended, start)
+            if run is None or not run.pieces:
+                if ended is not None and ended.status is Status.INTERRUPTED:
+                    raise KeyboardInterrupt
+                raise SolveError("The first slab takes longer than max_seconds. Give more, or a larger tol.")
             if ended is not None and ended.status is Status.DIVERGED and floor > HELD and can_hold(self.statement):
                 floor = HELD
                 continue
@@ -191,12 +196,12 @@ class _March:
         given = self.features
         if given is None:
             return spaces(self.statement, slab_tol, floor, number)
-        share = FEWER if number == 0 else 1.0
+        share = FIRST_SHARE if number == 0 else 1.0
         return [(lambda: Whole(self.statement, given, share), sys.maxsize)]
 
-    def _run(self, slab_tol: float, number: int, floor: float) -> tuple[Run, Verdict | None]:
+    def _run(self, slab_tol: float, number: int, floor: float) -> tuple[Run | None, Verdict | None]:
         """One run, and a verdict if it ended early."""
-        run = None
+        run, where = None, "" if number == 0 else f" in run {number + 1},"
         try:
             candidates = list(enumerate(self._spaces(slab_tol, number, floor)))
             for attempt, (make, most) in candidates[self.record.attempt(number) :]:
@@ -212,14 +217,11 @@ class _March:
                 except TooFine:
                     continue
         except KeyboardInterrupt:
-            if run is None or not run.pieces:
-                raise
-            return run, Verdict(Status.INTERRUPTED, f"interrupted at t = {run.time:.6g}")
+            time_reached = self.statement.domain.t0 if run is None else run.time
+            return run, Verdict(Status.INTERRUPTED, f"interrupted{where} at t = {time_reached:.6g}")
         except Late:
             assert run is not None
-            if not run.pieces and number == 0:
-                raise SolveError("The first slab takes longer than max_seconds. Give more, or a larger tol.") from None
-            message = f"the time was up at t = {run.time:.6g}"
+            message = f"the time was up{where} at t = {run.time:.6g}"
             return run, Verdict(Status.OUT_OF_STEPS, message, "give more max_seconds, or a larger tol")
         except Stuck:
             if run is None or not run.pieces:
@@ -297,6 +299,21 @@ def left_out_by(run: Run) -> float:
     return math.sqrt(sum(piece.tail**2 for piece in run.pieces))
 
 
+def before_the_end(before: Run | None, found: Run, difference: float, unfinished: Run | None) -> tuple[float, float]:
+    """The estimated error of a complete run, if the next one ended early, and the difference that it follows from.
+
+    With another complete run before, it is that of these two. Otherwise the unfinished run must have passed half of the
+    time; errors are taken to grow in proportion to the time from there. Nothing is known about those of a run with
+    less.
+    """
+    if before is not None:
+        return estimated(before, found, difference), difference
+    if unfinished is None or unfinished.fraction <= 0.5:
+        return math.inf, math.inf
+    difference = distance(found, unfinished)
+    return difference / unfinished.fraction, difference
+
+
 def grows(coarse: Run, difference: float) -> bool:
     """Whether errors grow, as the difference of a run to a finer one tells."""
     return difference > GROWN * left_out_by(coarse)
@@ -317,7 +334,8 @@ def estimated(coarse: Run | None, fine: Run, difference: float) -> float:
     left_out, share = left_out_by(fine), fine.tol / coarse.tol
     smaller = difference
     if not grows(coarse, difference):
-        by_tails = difference * min(1.0, left_out / left_out_by(coarse))
+        before = left_out_by(coarse)
+        by_tails = difference * (min(1.0, left_out / before) if before > 0 else 1.0)
         smaller = max(by_tails, math.sqrt(by_tails * min(difference * share, left_out)))
     if isinstance(fine.space, Whole) and fine.space.is_fixed:
         return max(difference, len(fine.pieces) * np.finfo(float).eps)

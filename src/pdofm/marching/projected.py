@@ -17,7 +17,7 @@ from pdofm.marching.arrays import Vector
 from pdofm.marching.band import SINGULAR
 from pdofm.marching.radau import Radau
 
-SATISFIED = 1e-5
+LARGEST_VIOLATION = 1e-5
 """Functions satisfy the conditions if these are below this fraction of the largest. Where no function satisfies
 them exactly, a smaller bound leaves too few functions. A larger one is unstable: what conditions leave free is
 multiplied by the square of the degree in the energy of a function."""
@@ -41,7 +41,7 @@ class Conditions:
         if matrix.shape[0] > matrix.shape[1]:
             turn, small = np.linalg.qr(matrix)
         left, sizes, right = np.linalg.svd(small)
-        count = int(np.sum(sizes > SATISFIED * np.max(sizes, initial=0.0)))
+        count = int(np.sum(sizes > LARGEST_VIOLATION * np.max(sizes, initial=0.0)))
         self.inside = right[count:].conj().T
         lift = (right[:count].conj().T / sizes[:count]) @ left[:, :count].conj().T
         self.lift = lift if turn is None else lift @ turn.conj().T

@@ -31,7 +31,7 @@ from pdofm.marching.spaces import Space
 from pdofm.marching.statement import Statement
 from pdofm.problem.data import values_at
 
-MAGIC = b"pdofm march 2\n"
+MAGIC = b"pdofm march 3\n"
 """The first bytes of a file; the number is that of the format."""
 
 HEAD = struct.Struct("<QI")
@@ -40,7 +40,7 @@ HEAD = struct.Struct("<QI")
 INNER = struct.Struct("<I")
 """What an entry begins with: the length of its header."""
 
-STATE = ("position", "level", "rejected", "time_tail", "waiting", "patience", "is_trial")
+STATE = ("position", "level", "rejected", "time_tail", "waiting", "patience", "is_trial", "is_limited")
 """What an entry keeps of a run."""
 
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, RecursionError, struct.error)

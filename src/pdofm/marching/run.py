@@ -13,6 +13,7 @@ from pdofm.marching.arrays import Vector
 from pdofm.marching.radau import Radau
 from pdofm.marching.slab import Matrices, Slab, linearised_at, solve_slab
 from pdofm.marching.spaces import Space, States
+from pdofm.marching.statement import Overlooked
 
 LADDER = 52
 """The shortest slab is the whole time divided by 2^52, below which times are no longer distinct."""
@@ -93,6 +94,7 @@ class Run:
         waiting, patience: the number of slabs before a longer one is tried that may fail, and after it has failed.
         is_trial: whether the next slab is such a one.
         is_unclear: whether the last time coefficient consists of what the iteration has left.
+        is_limited: whether a slab has left out more than it should, in a space that is not refined any more.
         position, level: the time reached, as a multiple of 2^-LADDER of the whole, and the length of the next slab,
             2^-level of the whole.
     """
@@ -113,16 +115,12 @@ class Run:
     patience: int = 2
     is_trial: bool = False
     is_unclear: bool = False
+    is_limited: bool = False
 
     @property
     def is_finished(self) -> bool:
         """Whether the end is reached."""
         return self.position == 2**LADDER
-
-    @property
-    def is_limited(self) -> bool:
-        """Whether slabs have left out more than they should, in a space that is not refined any more."""
-        return any(piece.tail > 2 * self.tol for piece in self.pieces)
 
     @property
     def fraction(self) -> float:
@@ -145,13 +143,19 @@ class Run:
 
     def advance(self, deadline: float = math.inf) -> Piece:
         """The next slab; `Late` if it is not found before the deadline."""
-        shorter = 0
+        shorter, is_incomplete = 0, False
         while True:
             if perf_counter() > deadline:
                 raise Late
             while self.position % 2 ** (LADDER - self.level):
                 self.level += 1
-            found = self._attempt()
+            try:
+                if is_incomplete:
+                    self._rebuild()
+                found, is_incomplete = self._attempt(), False
+            except Overlooked:
+                is_incomplete = True
+                continue
             if isinstance(found, Piece):
                 break
             if found:
@@ -203,7 +207,9 @@ class Run:
         self.scale, self.matrices, self.time_tail = scale, slab.matrices, in_time
         self.is_unclear = in_time <= min(slab.last, UNCLEAR * self.tol)
         self.states = [slab.stages[k][-1] for k in range(len(self.states))]
-        tail = math.hypot(in_time, float(np.linalg.norm(tails))) * self.tol / tol
+        in_space = float(np.linalg.norm(tails))
+        self.is_limited |= in_space > tol
+        tail = math.hypot(in_time, in_space) * self.tol / tol
         return Piece(self.position, self.level, self.space, coefficients, tail, slab.steps)
 
     def _shorter(self, in_time: float) -> int:
@@ -227,6 +233,14 @@ class Run:
             self.states = self.space.fitted()
         self.matrices = None
 
+    def _rebuild(self) -> None:
+        """Make the space again, with derivatives that were overlooked."""
+        before = self.space
+        self.space, self.matrices = before.described(before.description), None
+        before.forget()
+        if self.position == 0:
+            self.states = self.space.fitted()
+
     def _coarsen(self) -> None:
         scales = [self.scale, *(np.maximum(self.space.norms(each), self.scale) for each in self.states[1:])]
         before = self.space
@@ -237,8 +251,16 @@ class Run:
 
 
 def first_run(make: Callable[[], Space], scheme: Radau, tol: float, most_unknowns: int) -> Run:
-    """A run at its start: the space is refined until it represents the initial values, then coarsened."""
-    space = make()
+    """A run at its start."""
+    while True:
+        try:
+            return _at_start(make(), scheme, tol, most_unknowns)
+        except Overlooked:  # each time there is one derivative more
+            continue
+
+
+def _at_start(space: Space, scheme: Radau, tol: float, most_unknowns: int) -> Run:
+    """A run in a space that is refined until it represents the initial values, then coarsened."""
     states = space.fitted()
     while True:
         size = space.norms(states[0])

@@ -1,14 +1,11 @@
 """Sparse square systems with multipliers: equations for coefficients, under conditions that hold exactly."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from jaxtyping import Complex, Shaped
+from jaxtyping import Shaped
 from scipy.sparse import block_array, csc_array, diags_array
 
 from pdofm.errors import SolveError
 from pdofm.marching.band import SINGULAR
-from pdofm.marching.projected import Projected
 
 LOOSENESS = 1e-9
 """How far conditions may be missed, in units of the multipliers. Where boxes meet, some conditions say the same, and
@@ -39,14 +36,3 @@ class Saddle:
         """The coefficients for one right-hand side; the multipliers are left out."""
         right = np.concatenate([rows[: self._size] * self._scale, rows[self._size :]])
         return self._lu.solve(right if self._is_complex else right.real)[: self._size]
-
-
-@dataclass(frozen=True, eq=False)
-class SaddleFactors:
-    """A factored matrix for each of k rates."""
-
-    each: "tuple[Saddle | Projected, ...]"
-
-    def solve(self, rows: Complex[np.ndarray, "k ... _"]) -> Complex[np.ndarray, "k ... _"]:
-        """The functions for right-hand sides: one per rate, or, with dense matrices, several."""
-        return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])

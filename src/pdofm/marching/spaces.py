@@ -1,9 +1,10 @@
 """What a run asks of a space of functions of x."""
 
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Complex, Float
 
 from pdofm.features import Features
 from pdofm.marching.arrays import Points, Vector
@@ -26,6 +27,17 @@ class Factors(Protocol):
     def solve(self, rows: Any) -> Any:
         """The functions (k, N) for right-hand sides (k, M), one for each rate."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class FactorsByRate:
+    """Equations that are factored for each of k rates by itself."""
+
+    each: tuple[Any, ...]
+
+    def solve(self, rows: Complex[np.ndarray, "k ... _"]) -> Complex[np.ndarray, "k ... _"]:
+        """The functions for right-hand sides: one per rate, or, with dense matrices, several."""
+        return np.stack([one.solve(row) for one, row in zip(self.each, rows, strict=True)])
 
 
 @runtime_checkable

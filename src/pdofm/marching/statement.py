@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm.calculus.jets import Index
-from pdofm.calculus.symbol import Symbol, random_jet, symbol_of
+from pdofm.calculus.symbol import Linearisation, Symbol, random_jet, symbol_of
 from pdofm.calculus.terms import Term
 from pdofm.domain import Part, SpaceTime
 from pdofm.errors import SolveError
@@ -25,15 +25,31 @@ LARGEST_GAP = 0.1
 """The largest part of the time for which a condition may be missing among `PROBES` points. A condition that holds for
 part of the time only leaves larger gaps."""
 
+NOISE = 1e-12
+"""Coefficients below this fraction of the largest count as rounding errors of terms that cancel, where they would raise
+the order of the equation."""
+
 JetOf = Callable[[Index], Float[np.ndarray, "p n C"]]
 """A derivative of the solution, in space and time, at points of space and p times."""
 
 
-class TermAt:
-    """A term of a problem at fixed points of space, to be evaluated at any times."""
+class Overlooked(Exception):
+    """A term depends on derivatives that it did not depend on where `TermAt.used` looked."""
 
-    def __init__(self, problem: Problem, term: Term, points: Points, normals: Points):
+
+class TermAt:
+    """A term of a problem at fixed points of space, to be evaluated at any times.
+
+    Which derivatives the left side depends on is judged at some times. Wherever it is evaluated later, the others are
+    checked; if there is one more, it is remembered in `more`, which all places of a term share, and `Overlooked` is
+    raised. `highest` are the orders of the equation along each coordinate, which none may exceed.
+    """
+
+    def __init__(
+        self, problem: Problem, term: Term, points: Points, normals: Points, more: set[Index], highest: Index | None
+    ):
         layout = problem.layout
+        self._more, self._highest = more, highest
         self.name, self.layout, self.points, self.normals = term.name, layout, points, normals
         self.symbol: Symbol = symbol_of(term.lhs, layout, problem.domain.dim, problem.domain.dim - 1)
         self.right_side = problem.right_side(term)
@@ -49,7 +65,8 @@ class TermAt:
             found = symbol.linearise(z, normals, None if symbol.is_affine else jet)
             if found is not None:
                 present = np.any(found.coefficients != 0, axis=(0, 1, 3))
-                return tuple(index for index, is_used in zip(found.indices, present, strict=True) if is_used)
+                known = {index for index, is_used in zip(found.indices, present, strict=True) if is_used} | self._more
+                return tuple(index for index in found.indices if index in known)
         raise SolveError(
             f"The term {self.name!r} depends on u at other points too, or has too many derivatives; march needs local "
             "equations. Use solve(problem, features), which solves for all times at once."
@@ -70,6 +87,8 @@ class TermAt:
                 if index in used:
                     row[...] = jet_of(index).reshape(len(z), -1)
             left = symbol.values(z, normals, jet)
+            if z[::n, -1].tobytes() not in self._known:
+                self._check_others(z, normals, jet, left, used)
         return (left - self._right(z, normals)).reshape(len(times), n, self.entries)
 
     def coefficients(self, time: float, jet_of: JetOf, used: Sequence[Index]) -> Float[np.ndarray, "n k a C"]:
@@ -85,12 +104,50 @@ class TermAt:
                 row[...] = jet_of(index)[0]
         found = symbol.linearise(z, normals, jet)
         assert found is not None, "used() has found the term to be local"
+        self._check(found, used)
         return found.coefficients[:, :, [indices.index(index) for index in used]]
 
     def _affine(self, z: Points, normals: Points, used: Sequence[Index]) -> tuple[np.ndarray, np.ndarray]:
         found = self.symbol.linearise(z, normals)
         assert found is not None, "used() has found the term to be local"
+        self._check(found, used)
         return found.left, found.coefficients[:, :, [found.indices.index(index) for index in used]]
+
+    def _check(self, found: Linearisation, used: Sequence[Index]) -> None:
+        """Raise `Overlooked` if coefficients of derivatives that are not in `used` are not zero."""
+        rest = [] if found.is_constant else [i for i, index in enumerate(found.indices) if index not in used]
+        if not rest or not found.coefficients[:, :, rest].any():
+            return
+        sizes = np.max(np.abs(np.nan_to_num(found.coefficients, nan=0.0, posinf=0.0)), axis=(0, 1, 3))
+        new = set()
+        for i in rest:
+            index = found.indices[i]
+            if self._highest is None or all(k <= most for k, most in zip(index, self._highest, strict=True)):
+                new |= {index} if sizes[i] > 0 else set()
+            elif sizes[i] > NOISE * sizes.max():
+                raise SolveError(
+                    f"The term {self.name!r} is of order {index} in its coordinates at some points and times only; "
+                    "march needs an equation of the same order everywhere. Use solve(problem, features), which solves "
+                    "for all times at once."
+                )
+        if new:
+            self._more |= new
+            raise Overlooked
+
+    def _check_others(
+        self, z: Points, normals: Points, jet: np.ndarray, left: np.ndarray, used: Sequence[Index]
+    ) -> None:
+        """The same for a nonlinear term: where random values of the other derivatives change its values."""
+        indices = self.symbol.indices(z, normals)
+        rest = [i for i, index in enumerate(indices) if index not in used]
+        other = jet.copy()
+        other[rest] = random_jet(len(rest), len(z), self.layout.components)
+        with np.errstate(invalid="ignore"):
+            differ = np.flatnonzero(np.any(np.abs(self.symbol.values(z, normals, other) - left) > 0, axis=1))
+        if len(differ):
+            found = self.symbol.linearise(z[differ], normals[differ], other[:, differ])
+            assert found is not None, "used() has found the term to be local"
+            self._check(found, used)
 
     def _right(self, z: Points, normals: Points) -> Float[np.ndarray, "n k"]:
         """The right side, remembered for the times of the last call: iterations on a slab ask for it again."""
@@ -247,7 +304,16 @@ class Statement:
 
     def placed(self, term: Term, points: Points, normals: Points | None = None) -> TermAt:
         """A term at points of space."""
-        return TermAt(self.problem, term, points, np.zeros_like(points) if normals is None else normals)
+        highest = None
+        if term is self.equation:
+            highest = tuple(max(self.orders(axis)) for axis in (*range(self.domain.space.dim), None))
+        more = self._more.setdefault(term.name, set())
+        return TermAt(self.problem, term, points, np.zeros_like(points) if normals is None else normals, more, highest)
+
+    @cached_property
+    def _more(self) -> dict[str, set[Index]]:
+        """The derivatives that terms, by name, were found to depend on later."""
+        return {}
 
     def start(self, points: Points) -> Float[np.ndarray, "order n C"]:
         """The state at the start at points of space: values and, where the equation is of higher order in time, time

@@ -23,8 +23,8 @@ from pdofm.features.boxes import InBoxes
 from pdofm.features.patches import Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
-from pdofm.marching.saddle import Saddle, SaddleFactors
-from pdofm.marching.spaces import States, forget
+from pdofm.marching.saddle import Saddle
+from pdofm.marching.spaces import FactorsByRate, States, forget
 from pdofm.marching.statement import Statement
 from pdofm.marching.trees import first_tree, merged_tree, numbers_of, parents, split_tree, tree_of
 from pdofm.numerics.nodes import tensor, tensor_chebyshev
@@ -198,9 +198,7 @@ class Tiles:
             found[power] = csc_array(square), self._joints.matrix(states, time, power)
         return found
 
-    def factor(
-        self, linear: dict[int, tuple[csc_array, csc_array]], rates: Complex[np.ndarray, " k"]
-    ) -> "SaddleFactors":
+    def factor(self, linear: dict[int, tuple[csc_array, csc_array]], rates: Complex[np.ndarray, " k"]) -> FactorsByRate:
         """Factor the matrix with multipliers for functions that grow as exp(rate t)."""
         found = []
         for rate in rates.tolist():
@@ -210,7 +208,7 @@ class Tiles:
                 square = square + own**power * linear[power][0]
                 conditions = conditions + own**power * linear[power][1]
             found.append(Saddle(csc_array(square), csc_array(conditions)))
-        return SaddleFactors(tuple(found))
+        return FactorsByRate(tuple(found))
 
     # The answer
 

@@ -21,9 +21,8 @@ from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.given import Basis, Given
 from pdofm.marching.orthogonal import Orthonormal
 from pdofm.marching.projected import Conditions, Linear, Modes, Projected
-from pdofm.marching.saddle import SaddleFactors
 from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
-from pdofm.marching.spaces import Factors, States
+from pdofm.marching.spaces import Factors, FactorsByRate, States
 from pdofm.marching.statement import JetOf, Statement, TermAt
 from pdofm.marching.trees import part_in_space
 
@@ -33,12 +32,12 @@ PER_AXIS = 1.8
 ON_BOUNDARY = 1.5
 """Nodes along each parameter of a piece of the boundary, in units of those along an axis of space."""
 
-DEGREES = {1: (16, 16), 2: (10, 4), 3: (6, 2)}
+DEGREES = {2: (10, 4), 3: (6, 2)}
 """The first degree of polynomials and the step to the next, by dimension."""
 
-HIGHEST = {1: (128, 192), 2: (32, 42), 3: (12, 16)}
-"""The highest degree in the first run and in later ones, by dimension. What is finer is left out, which the difference
-of the runs shows."""
+HIGHEST = {2: (32, 42, 40), 3: (12, 16, 14)}
+"""The highest degree in the first run, in the second, fourth, … and in the third, fifth, …, by dimension. What is finer
+is left out, which the difference of the runs shows."""
 
 GROWTH = 0.25
 """The step to the next degree in units of the degree, where that is more."""
@@ -54,6 +53,17 @@ class Rows:
     used: tuple[Index, ...]
     tables: dict[Index, Float[np.ndarray, "n r"]]
     scale: Vector
+
+
+def degrees(dim: int, number: int) -> tuple[int, int]:
+    """The first degree in a run, and the highest."""
+    low, step = DEGREES[dim]
+    return low + (number % 2) * step // 2, HIGHEST[dim][0 if number == 0 else 2 - number % 2]
+
+
+def next_degree(dim: int, degree: int, highest: int) -> int:
+    """The degree after one that does not suffice."""
+    return min(degree + max(DEGREES[dim][1], 2 * round(GROWTH * degree / 2)), highest)
 
 
 class Whole:
@@ -79,6 +89,7 @@ class Whole:
         highest: int = 0,
     ):
         self.statement, self.features, self.degree, self.highest = statement, features, degree, highest
+        self._share = share
         domain, space = statement.domain, statement.domain.space
         self.dim = space.dim
         self._order = int(np.ceil(PER_AXIS * features.size ** (1 / self.dim))) + 3
@@ -86,9 +97,7 @@ class Whole:
         self._points, self._weights = rule.points, rule.weights / rule.weights.sum()
         self._times = domain.t0 + (domain.t1 - domain.t0) * np.array([0.0, 0.3819, 1.0])
         self._equation = statement.placed(statement.equation, self._points)
-        self._used = statement.placed(statement.equation, self._points[:: max(1, len(self._points) // 256)]).used(
-            self._times
-        )
+        self._used = self._equation.used(self._times)
         in_space = list(dict.fromkeys([(0,) * self.dim, *(index[:-1] for index in self._used)]))
         self._basis = self._make_basis(share)
         self.rank = self._basis.matrix.shape[1]
@@ -104,9 +113,8 @@ class Whole:
         """Polynomials of a low degree. Successive runs never have the same degree, or their difference would not
         show what the polynomials leave out."""
         space = statement.domain.space
-        low, step = DEGREES[space.dim]
-        highest = HIGHEST[space.dim][min(number, 1)]
-        return cls.of_degree(statement, low + (number % 2) * step // 2, highest)
+        degree, highest = degrees(space.dim, number)
+        return cls.of_degree(statement, degree, highest)
 
     @classmethod
     def of_degree(cls, statement: Statement, degree: int, highest: int) -> "Whole":
@@ -229,18 +237,10 @@ class Whole:
 
     @cached_property
     def _autonomous(self) -> Linear | None:
-        """The matrices of a linear problem whose coefficients do not depend on time; None for others."""
-        none = np.zeros((1, 1, self.shape[0]))
-        terms = [(self._equation, self._used, self._tables), *((c.at, c.used, c.tables) for c in self._conditions)]
-        for at, used, tables in terms:
-            if not at.symbol.is_affine:
-                return None
-            found = [
-                at.coefficients(time, lambda index, tables=tables: self._broadcast(none, tables), used)
-                for time in self._times.tolist()
-            ]
-            if not all(np.array_equal(found[0], each) for each in found[1:]):
-                return None
+        """The matrices of a linear problem whose coefficients are proved not to depend on time; None for others."""
+        symbols = [at.symbol for at in (self._equation, *(each.at for each in self._conditions))]
+        if not all(symbol.is_affine and symbol.is_autonomous for symbol in symbols):
+            return None
         states = [np.zeros((1, self.size)) for _ in range(self.statement.order + 1)]
         return self._linearised(states, self._times[0])
 
@@ -286,7 +286,7 @@ class Whole:
                 for parts in (linear.squares, linear.conditions)
             )
             found.append(Projected(square, linear.steady or Conditions(conditions)))
-        return SaddleFactors(tuple(found))
+        return FactorsByRate(tuple(found))
 
     # The answer
 
@@ -321,8 +321,7 @@ class Whole:
     def refined(self, marks: bool, states: States) -> "tuple[Whole, States]":
         """Polynomials of a higher degree."""
         assert self.degree is not None
-        step = max(DEGREES[self.dim][1], 2 * round(GROWTH * self.degree / 2))
-        other = Whole.of_degree(self.statement, min(self.degree + step, self.highest), self.highest)
+        other = Whole.of_degree(self.statement, next_degree(self.dim, self.degree, self.highest), self.highest)
         none = [(0,) * self.dim]
         return other, [
             other._fit(self.features.expand(other._points, none, self.coefficients(state[None])[0])[0])
@@ -339,5 +338,7 @@ class Whole:
         return [] if self.degree is None else [self.degree]
 
     def described(self, description: list) -> "Whole":
-        """Polynomials of this degree."""
+        """Polynomials of this degree, or the features that were given."""
+        if not description:
+            return Whole(self.statement, self.features, self._share)
         return Whole.of_degree(self.statement, description[0], self.highest)
