@@ -19,9 +19,11 @@ from pdofm.features import Slabs
 from pdofm.marching.dyadic import halved, joined
 from pdofm.marching.march import can_march
 from pdofm.marching.orthogonal import Orthonormal
+from pdofm.marching.pulses import pulses_of
 from pdofm.marching.radau import radau
 from pdofm.marching.record import MAGIC
 from pdofm.marching.run import Run
+from pdofm.marching.statement import Statement
 from pdofm.marching.whole import degrees, next_degree
 from pdofm.zoo.evolution import bessel
 
@@ -747,3 +749,35 @@ def test_an_evolution_is_animated_and_written_as_a_series(tmp_path):
     pf.save(tmp_path / "u.pdofm", u)
     pf.load(tmp_path / "u.pdofm").animate(tmp_path / "again.gif", frames=3)
     assert (tmp_path / "again.gif").read_bytes() == (tmp_path / "u.gif").read_bytes()
+
+
+@pytest.mark.parametrize("width", [0.02, 0.004, 0.001])
+@pytest.mark.parametrize("is_source", [True, False])
+def test_a_pulse_between_the_stages_of_long_slabs_is_met(width, is_source):
+    strength = lambda t: jnp.exp(-(((t - 0.7) / width) ** 2)) / width
+    total = lambda t: jnp.sqrt(jnp.pi) / 2 * (jax.scipy.special.erf((t - 0.7) / width) + 1)
+    mode = lambda x: jnp.sin(jnp.pi * x[0])
+    if is_source:  # which follows from the exact solution
+        diffusion, source, factor = lambda t: 0.1, None, lambda t: 1 + total(t)
+    else:
+        diffusion, source = lambda t: 0.01 + 0.1 * strength(t), 0.0
+        factor = lambda t: jnp.exp(-(jnp.pi**2) * (0.01 * t + 0.1 * total(t)))
+    problem = pf.Problem(
+        pf.SpaceTime(pf.Interval(0, 1), 1.0),
+        lambda u, x, t: pf.dt(u)(x, t) - diffusion(t) * d(u, 2)(x, t),
+        source,
+        [pf.Dirichlet(0.0), pf.Initial(lambda x, t: mode(x))],
+        exact=lambda x, t: factor(t) * mode(x),
+    )
+    u = pf.march(problem, tol=1e-5, progress=False)
+    assert u.converged
+    assert u.errors().relative_l2 < 1e-5
+
+
+def test_smooth_data_are_no_pulses():
+    space_time = pf.SpaceTime(pf.Interval(0, 1), 2.0)
+    for source in (lambda t: jnp.sin(40 * t), lambda t: jnp.exp(-30 * t), lambda t: jnp.tanh(10 * (t - 1))):
+        heat = lambda u, x, t: pf.dt(u)(x, t) - d(u, 2)(x, t)
+        data = lambda x, t, source=source: source(t) * x[0]
+        problem = pf.Problem(space_time, heat, data, [pf.Dirichlet(0.0), pf.Initial(0.0)])
+        assert len(pulses_of(Statement(problem))) == 0

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm.marching.arrays import Vector
+from pdofm.marching.pulses import LEVEL, pulses_of
 from pdofm.marching.radau import Radau
 from pdofm.marching.slab import Matrices, Slab, linearised_at, solve_slab
 from pdofm.marching.spaces import Space, States
@@ -90,6 +91,7 @@ class Run:
         tol: the largest tail of a slab in time and in space, relative to the solution.
         scheme: the stages in time.
         scale: the largest norm of each component so far.
+        pulses: times at which data change quickly.
         time_tail: the size of the last time coefficient of the last slab.
         waiting, patience: the number of slabs before a longer one is tried that may fail, and after it has failed.
         is_trial: whether the next slab is such a one.
@@ -105,6 +107,7 @@ class Run:
     tol: float
     scale: Vector
     most_unknowns: int
+    pulses: Vector
     position: int = 0
     level: int = FIRST_STEP
     matrices: Matrices | None = None
@@ -147,7 +150,7 @@ class Run:
         while True:
             if perf_counter() > deadline:
                 raise Late
-            while self.position % 2 ** (LADDER - self.level):
+            while self.position % 2 ** (LADDER - self.level) or (self.level < LEVEL and self._meets_pulse()):
                 self.level += 1
             try:
                 if is_incomplete:
@@ -179,6 +182,12 @@ class Run:
         if len(self.pieces) % COARSEN_EVERY == 0:
             self._coarsen()
         return found
+
+    def _meets_pulse(self) -> bool:
+        """Whether data change quickly during the next slab."""
+        end = self.time_at(self.position + 2 ** (LADDER - self.level))
+        first, last = np.searchsorted(self.pulses, [self.time, end])
+        return bool(last > first)
 
     def _attempt(self) -> Piece | int:
         """Try a slab: the slab, or by how many levels it must be shorter; 0 asks for another attempt in the space that
@@ -278,4 +287,4 @@ def _at_start(space: Space, scheme: Radau, tol: float, most_unknowns: int) -> Ru
         if coarser is space:
             break
         space, states = coarser, fewer
-    return Run(space, states, scheme, tol, scale, most_unknowns)
+    return Run(space, states, scheme, tol, scale, most_unknowns, pulses_of(space.statement))
