@@ -202,3 +202,47 @@ def test_a_solution_in_boxes_is_saved_plotted_and_exported(tmp_path):
         assert "annulus" in repr(solution)
     found.plot_search(tmp_path / "search.png")
     assert {"solution.png", "solution.vtu", "search.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def jump_of_flux(*more, k=7.0, jump=2.0):
+    """Two regions whose solutions and fluxes differ by given jumps on their interface."""
+    halves = pf.Regions(left=pf.Box([0, 0], [0.4, 1]), right=pf.Box([0.4, 0], [1, 1]))
+    exact = {
+        "left": lambda x: jnp.exp(x[0]) * jnp.cos(x[1]) + jump,
+        "right": lambda x: jnp.exp(x[0]) * jnp.cos(x[1]),
+    }
+    factors = {"left": 1.0, "right": k}
+    between = pf.Interface(
+        flux={n: lambda u, x, normal, a=a: a * pf.normal_derivative(u, normal)(x) for n, a in factors.items()},
+        jump=jump,
+        flux_jump=lambda x: (1 - k) * jnp.exp(x[0]) * jnp.cos(x[1]),
+    )
+    operators = {n: lambda u, x, a=a: -a * pf.laplacian(u)(x) for n, a in factors.items()}
+    return pf.Problem(halves, operators, 0.0, [pf.Dirichlet(), between, *more], exact=exact)
+
+
+@pytest.mark.parametrize(
+    ("problem", "reachable"),
+    [(jump_of_flux(), 1e-10), (pf.zoo.get("interface-corner"), 1e-5)],
+    ids=["given jumps", "singular functions"],
+)
+def test_boxes_of_several_regions_serve_again_also_from_a_file(problem, reachable, tmp_path):
+    found = solve_in_boxes(problem, reachable)
+    u = pf.solve(problem, found.features)
+    error = u.errors().relative_l2
+    assert error < 3 * reachable
+    assert error < 10 * u.error_estimate
+    pf.save(tmp_path / "u.pdofm", u)
+    again = pf.solve(problem, pf.load(tmp_path / "u.pdofm").features)
+    assert again.errors().relative_l2 == pytest.approx(error, rel=1e-3)
+
+
+def test_boxes_of_several_regions_are_refused_where_they_do_not_belong():
+    problem = jump_of_flux()
+    features = solve_in_boxes(problem, 1e-4).features
+    with pytest.raises(FeaturesError, match=r"made for Regions.*the problem is on"):
+        pf.solve(pf.zoo.get("interface-corner"), features)
+    with pytest.raises(FeaturesError, match=r"factor\(\) cannot use boxes of several regions"):
+        pf.factor(problem, features)
+    with pytest.raises(FeaturesError, match="a mean, which boxes of several regions cannot satisfy"):
+        pf.solve(jump_of_flux(pf.Mean(2.0)), features)

@@ -9,16 +9,17 @@ from jaxtyping import Float, Int
 
 from pdofm._types import Coefficients, Vector
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.cover import Cover, by_patch
+from pdofm.discrete.cover import by_patch
 from pdofm.discrete.featured import FeatureCover
 from pdofm.discrete.local import RANDOM, LocalProblem
 from pdofm.discrete.localterm import LocalTerm
-from pdofm.discrete.materials import AnyCover
+from pdofm.discrete.materials import AnyCover, make_cover, singular_of
 from pdofm.discrete.skeleton import Placed
 from pdofm.domain import Domain
-from pdofm.domain.tree import BoxTree
+from pdofm.domain.tree import BoxTree, Forest
 from pdofm.errors import FeaturesError
 from pdofm.features import BoxFeatures, BoxPolynomials, InBoxes
+from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.blocks import BlockQR
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.conditions import CONDITION_WEIGHT, Periodic
@@ -42,7 +43,7 @@ FEWER, SHARE = 2, 0.8
 or odd would not be coarser), and of other features only the second number, a fraction, is used: the leading ones."""
 
 
-def cover_of(domain: Domain, features: InBoxes, *, coarser: bool = False) -> Cover:
+def cover_of(domain: Domain, features: InBoxes, *, coarser: bool = False) -> AnyCover:
     """The boxes of some features over a domain; if `coarser`, with a coarser space in each of them."""
     if domain.dim > 3:
         raise FeaturesError(f"Features in boxes solve in one to three dimensions; {domain!r} has {domain.dim}.")
@@ -50,12 +51,17 @@ def cover_of(domain: Domain, features: InBoxes, *, coarser: bool = False) -> Cov
         return FeatureCover(domain, features, SHARE if coarser else 1.0)
     assert isinstance(features, BoxPolynomials)
     fewer = FEWER if coarser else 0
-    tree = BoxTree.of(features.lower, features.upper, features.tree)
+    regions, singular = domain.materials, {}
+    if isinstance(features, RegionPolynomials) and regions is not None:
+        tree = Forest.grown([(region.lower, region.upper) for region in regions.by_name.values()], features.tree)
+        singular = singular_of(features)
+    else:
+        tree = BoxTree.of(features.lower, features.upper, features.tree)
     degrees = {
         node: tuple(max(k - fewer, min(k, 1)) for k in features.patch_degrees[features.owners[node]])
         for node in tree.leaves.tolist()
     }
-    return Cover(domain, tree, degrees, {})
+    return make_cover(domain, tree, degrees, {}, singular)
 
 
 class _Jumps:

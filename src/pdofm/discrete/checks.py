@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pdofm.calculus.symbol import symbol_of
-from pdofm.calculus.terms import Difference
+from pdofm.calculus.terms import Average, Difference
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.collocate import collocate
 from pdofm.discrete.evaluate import feature_values
@@ -15,6 +15,7 @@ from pdofm.discrete.right import right_values
 from pdofm.domain import Regions
 from pdofm.errors import FeaturesError, ProblemError
 from pdofm.features import Features, HardDirichlet, RegionFeatures
+from pdofm.features.regions import RegionPolynomials
 from pdofm.problem.contradictions import find_contradiction
 from pdofm.problem.coverage import find_gap
 from pdofm.problem.problem import Problem
@@ -79,6 +80,14 @@ def check_fit(problem: Problem, features: Features) -> None:
     if isinstance(features, RegionFeatures):
         _check_regions(problem, features)
         return
+    if isinstance(features, RegionPolynomials):
+        _check_made_for(problem, features.regions)
+        if any(isinstance(term.lhs, Difference) or isinstance(term.on, Average) for term in problem.terms):
+            raise FeaturesError(
+                f"{problem.name!r} has a periodic condition or a mean, which boxes of several regions cannot satisfy. "
+                "Give features for each region, as in {name: Chebyshev(…, 300), …}."
+            )
+        return
     if problem.regions is not None:
         raise FeaturesError(
             f"{problem.name!r} has several regions, and {type(features).__name__} cannot be given for them. Give "
@@ -107,13 +116,17 @@ def check_fit(problem: Problem, features: Features) -> None:
         )
 
 
-def _check_regions(problem: Problem, features: RegionFeatures) -> None:
-    own, given = problem.regions, features.regions
+def _check_made_for(problem: Problem, given: Regions) -> None:
+    own = problem.regions
     if own is None or own.names != given.names or not _same_boxes(own, given):
         raise FeaturesError(
-            f"The features are made for {given!r}, the problem is on {problem.domain!r}. Make features of its regions: "
-            "RegionFeatures(domain, …) with a name for each."
+            f"The features are made for {given!r}, the problem is on {problem.domain!r}. Give features for "
+            "each of its regions, as in {name: Chebyshev(…, 300), …}."
         )
+
+
+def _check_regions(problem: Problem, features: RegionFeatures) -> None:
+    _check_made_for(problem, features.regions)
     dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
     for term in problem.terms:
         is_pair_of_points = isinstance(term.lhs, Difference)  # a periodic condition, which is two local sides

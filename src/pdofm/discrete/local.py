@@ -196,8 +196,6 @@ class LocalProblem(Weighted):
             links, own = self._links(patch, around[patch], weights)
             shifts = [np.zeros((len(each), 1)) for _, each in links]
             for number, rows, right in joined(patch):
-                if probe is not None and right.any():
-                    raise SolveError("Problems with several regions cannot be factored yet. Solve each of them.")
                 links.append((number, rows))
                 shifts.append(right)
             size, dependent = int(self.patches.sizes[patch]) * self.components, not self.patches.are_polynomials[patch]
@@ -210,7 +208,7 @@ class LocalProblem(Weighted):
                 known = probe[self.patches.of(patch)].T.reshape(-1)
                 silent = [np.zeros((len(each), RANDOM)) for each in own]
                 columns += [np.concatenate([part @ known for part in parts]), *np.concatenate([*noise, *silent]).T]
-                shifts = [_random_shift(number, rows, known, rng) for number, rows in links]
+                shifts = [_random_shift(*link, right, known, rng) for link, right in zip(links, shifts, strict=True)]
             shift = np.concatenate(shifts) if any(each.any() for each in shifts) else None
             yield Leaf(np.concatenate(parts), np.stack(columns, axis=1), links, shift, dependent)
 
@@ -317,13 +315,13 @@ class LocalProblem(Weighted):
 
 
 def _random_shift(
-    number: int, rows: Float[np.ndarray, "s q"], known: Float[np.ndarray, " q"], rng: np.random.Generator
+    number: int, rows: np.ndarray, right: Float[np.ndarray, "s 1"], known: np.ndarray, rng: np.random.Generator
 ) -> Float[np.ndarray, "s sides"]:
-    """The right side of a link: nothing, the data of a function, which include its jumps, and random data. The numbers
+    """The right sides of a link: its own, the data of a function, which include its jumps, and random data. The numbers
     that both sides share are random, for zeros would be found even where they are not determined."""
     shared = np.random.default_rng(number).standard_normal(len(rows))
     jumps = CONDITION_WEIGHT * rng.standard_normal((RANDOM, len(rows)))
-    return np.stack([np.zeros(len(rows)), rows @ known - CONDITION_WEIGHT * shared, *jumps], axis=1)
+    return np.stack([right[:, 0], rows @ known - CONDITION_WEIGHT * shared, *jumps], axis=1)
 
 
 def _orders(problem: Problem) -> Int[np.ndarray, "C d"]:

@@ -14,7 +14,7 @@ from pdofm.discrete.cover import Cover, Inside, Located
 from pdofm.discrete.skeleton import Placed, Seam, on_part, seams
 from pdofm.domain import Domain, Part, Piece
 from pdofm.domain.tree import BoxTree, Forest
-from pdofm.features import Features, SectorFunctions
+from pdofm.features import Concatenate, Features, SectorFunctions
 from pdofm.features.patches import Patches
 from pdofm.features.regions import RegionPolynomials
 from pdofm.numerics.sampling import UnitPoints
@@ -109,6 +109,21 @@ class MaterialCover:
         placed = across.on_surface(part, more) if is_surface else on_part(across, part, more)
         first, second = across.both(placed.patch)
         return Placed(placed.points, placed.normals, first + self.of(pair[0])[1], second + self.of(pair[1])[1])
+
+
+def singular_of(features: RegionPolynomials) -> dict[str, list[SectorFunctions]]:
+    """The singular functions of each region that patches have beside their polynomials."""
+    leaves = np.flatnonzero(features.owners >= 0)
+    roots, names = features.tree.roots(len(features.regions.names)), features.regions.names
+    region = dict(zip(features.owners[leaves].tolist(), roots[leaves].tolist(), strict=True))
+    found: dict[str, list[SectorFunctions]] = {name: [] for name in names}
+    for patch, functions in features.patches.singular.items():
+        own = found[names[region[patch]]]
+        each = functions.parts if isinstance(functions, Concatenate) else (functions,)
+        # Patches that touch one point share functions, which a file has several times.
+        new = (f for f in each if isinstance(f, SectorFunctions) and not any(f.equals(other) for other in own))
+        own.extend(new)
+    return found
 
 
 class _Across(Located):

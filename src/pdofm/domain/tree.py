@@ -138,6 +138,16 @@ class Forest(BoxTree):
             self._children.append((-1, -1))
         self._tree = list(range(len(corners)))  # of each node; the first nodes are the roots
 
+    @classmethod
+    def grown(cls, corners: Sequence[tuple[Numbers, Numbers]], arrays: "TreeArrays") -> "Forest":
+        """The forest with these cuts, in which a node comes before those that it is cut into."""
+        forest = cls(corners)
+        # Nodes get numbers in the order in which they are made, which is that of their numbers.
+        parents = np.flatnonzero(arrays.axis >= 0)
+        for node in parents[np.argsort(arrays.children[parents, 0], kind="stable")].tolist():
+            forest.split(node, int(arrays.axis[node]), float(arrays.cut[node]))
+        return forest
+
     def split(self, node: int, axis: int, at: float | None = None) -> tuple[int, int]:
         self._tree += [self._tree[node]] * 2
         return super().split(node, axis, at)
@@ -187,6 +197,15 @@ class TreeArrays:
     axis: Int[np.ndarray, " n"]
     cut: Float[np.ndarray, " n"]
     children: Int[np.ndarray, "n 2"]
+
+    def roots(self, count: int) -> Int[np.ndarray, " n"]:
+        """The root of each node of a forest whose first nodes, so many, are its roots."""
+        found = np.arange(len(self.axis))
+        for node in range(count, len(found)):
+            found[node] = -1
+        for node in np.flatnonzero(self.axis >= 0).tolist():
+            found[self.children[node]] = found[node]
+        return found
 
     def locate(
         self, points: Points, toward: Points | None = None, roots: int | Int[np.ndarray, " p"] = 0

@@ -53,6 +53,13 @@ class SectorFunctions(Unmapped):
     def ranks(self) -> Float[np.ndarray, " m"]:
         return np.zeros(self.size)
 
+    def equals(self, other: "SectorFunctions") -> bool:
+        """Whether these are the same functions."""
+        numbers = (self.apex, self.middle, self.lower, self.upper)
+        same = zip(numbers, (other.apex, other.middle, other.lower, other.upper), strict=True)
+        fixed = (self.exponents, self.degree) == (other.exponents, other.degree)
+        return fixed and all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in same)
+
     def _powers(self) -> list[tuple[int, int]]:
         """The exponents of the monomials."""
         return [(p, n - p) for n in range(self.degree + 1) for p in range(n + 1)]

@@ -23,7 +23,7 @@ from pdofm.discrete.discretisation import Discretisation, discretise
 from pdofm.discrete.local import LocalProblem
 from pdofm.discrete.parts import eliminated
 from pdofm.discrete.system import System
-from pdofm.errors import ConvergenceWarning, NonlinearError, SolveError
+from pdofm.errors import ConvergenceWarning, FeaturesError, NonlinearError, SolveError
 from pdofm.features import Features, InBoxes
 from pdofm.numerics.executor import executor_of
 from pdofm.numerics.lstsq import Factorization, LeastSquares
@@ -260,14 +260,14 @@ def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key, cluster: Any
     with clock("points"):
         check_problem("factor", problem)
         check_fit(problem, features)
-        nonlinear = nonlinear_names(problem)
-        if nonlinear:
+        if problem.regions is not None:
+            raise FeaturesError("factor() cannot use boxes of several regions. Give features for each of them.")
+        if nonlinear := nonlinear_names(problem):
             raise _nonlinear(problem, nonlinear)
         executor = executor_for(problem, cluster)
         local = LocalProblem(problem, cover_of(problem.domain, features))
-        places = local.places()
     with clock("assemble"):
-        terms = [local.linearised(*each, None) for each in places]
+        terms = [local.linearised(*each, None) for each in local.places()]
         discretisation = BoxDiscretisation(problem, local, terms, int(generator(key).integers(2**31)))
         system = discretisation.fitted()
     with clock("factor"):
@@ -276,8 +276,9 @@ def _factor_in_boxes(problem: Problem, features: InBoxes, key: Key, cluster: Any
         factorization = BoxFactorization(local, terms, system, qr)
     free = undetermined_in_boxes(local, qr, probe, terms[0].placed)
     stats = stats_of(discretisation, system, factorization, clock, free)
-    verdict = judge(Evidence(undetermined=free, features=stats.features))
-    return Solver(discretisation, system, factorization, stats, verdict)
+    return Solver(
+        discretisation, system, factorization, stats, judge(Evidence(undetermined=free, features=stats.features))
+    )
 
 
 def stats_of(

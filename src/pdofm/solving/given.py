@@ -9,6 +9,8 @@ from pdofm._types import Coefficients, Key
 from pdofm.calculus.terms import Average
 from pdofm.discrete.boxed import cover_of, random_polynomial, sensitivity, undetermined
 from pdofm.discrete.checks import check_fit, check_problem
+from pdofm.discrete.cover import by_patch
+from pdofm.discrete.materials import AnyCover
 from pdofm.errors import FeaturesError, NonlinearError, SolveError
 from pdofm.features import InBoxes
 from pdofm.numerics.executor import Executor, executor_of
@@ -81,7 +83,7 @@ def fit_given(
     with clock("points"):
         cover = cover_of(problem.domain, features)
         probe = random_polynomial(problem, cover)
-        start = _start(newton, cover.features, problem)
+        start = _start(newton, cover, problem)
     with clock("coarse"):
         coarse = fit_boxes(
             problem, cover_of(problem.domain, features, coarser=True), start, seed=seed, executor=executor, **steps
@@ -98,16 +100,16 @@ def fit_given(
     return Solution(problem, fine.features, fine.coefficients, error, judge(evidence, finer), stats)
 
 
-def _start(newton: Newton, features: InBoxes, problem: Problem) -> tuple[InBoxes, Coefficients] | None:
+def _start(newton: Newton, cover: AnyCover, problem: Problem) -> tuple[InBoxes, Coefficients] | None:
     """The function that an iteration starts from; None for zero."""
-    initial, components = newton.initial, problem.layout.components
+    initial, components, features = newton.initial, problem.layout.components, cover.features
     if initial is None:
         return None
     space = getattr(initial, "features", None)
     if isinstance(space, InBoxes):
         return space, initial.coefficients
     if callable(initial) or isinstance(initial, Mapping) or np.ndim(initial) == 0:
-        return features, _fitted(initial, features, problem)
+        return features, _fitted(initial, cover, problem)
     c = np.asarray(initial, dtype=np.float64)
     if c.shape != (features.size, components):
         raise FeaturesError(
@@ -117,19 +119,15 @@ def _start(newton: Newton, features: InBoxes, problem: Problem) -> tuple[InBoxes
     return features, c
 
 
-def _fitted(initial: Any, features: InBoxes, problem: Problem) -> Coefficients:
+def _fitted(initial: Any, cover: AnyCover, problem: Problem) -> Coefficients:
     """The coefficients that fit a function best, in each box at points of the domain."""
-    patches, domain = features.patches, problem.domain
-    unit = [tensor_chebyshev(tuple((along + 2).tolist())) for along in patches.along]
-    boxes = zip(patches.lower, patches.upper, unit, strict=True)
-    points = [lower + (upper - lower) * nodes for lower, upper, nodes in boxes]
-    inside = [each[domain.contains(each)] for each in points]
-    values = start_values(initial, problem.layout, np.concatenate(inside))
-    ends = np.cumsum([len(each) for each in inside])[:-1]
-    found = np.zeros((features.size, problem.layout.components))
-    for patch, (at, wanted) in enumerate(zip(inside, np.split(values, ends), strict=True)):
-        rows = patches.jets(patch, at, [(0,) * domain.dim])[0]
-        found[patches.of(patch)] = np.linalg.lstsq(rows, wanted, rcond=1e-12)[0]
+    patches, dim = cover.features.patches, problem.domain.dim
+    points, owner = cover.interior([tensor_chebyshev(tuple((along + 2).tolist())) for along in patches.along])
+    values = start_values(initial, problem.layout, points)
+    found = np.zeros((cover.features.size, problem.layout.components))
+    for patch, here in enumerate(by_patch(owner, len(patches))):
+        rows = patches.jets(patch, points[here], [(0,) * dim])[0]
+        found[patches.of(patch)] = np.linalg.lstsq(rows, values[here], rcond=1e-12)[0]
     return found
 
 

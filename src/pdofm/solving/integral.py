@@ -10,6 +10,7 @@ from pdofm.calculus.terms import Term, in_layout
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.averages import rule_in_leaves, rule_on_part
 from pdofm.discrete.boxed import cover_of
+from pdofm.discrete.cover import Cover
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import symbol_at
@@ -205,6 +206,7 @@ def _rules(problem: Problem, features: Features, on: Part | None) -> Iterator[Ru
         yield from (quadrature.whole(order) if on is None else over_part(on, order) for order in orders[:-1])
     elif isinstance(features, InBoxes) and on is not None:
         cover = cover_of(domain, features)
+        assert isinstance(cover, Cover)
         yield from (rule_on_part(cover, on, more)[0] for more in MORE)
     elif isinstance(features, InBoxes):
         yield from (rule_in_leaves(quadrature, features, more)[0] for more in MORE)

@@ -157,15 +157,19 @@ def _sector(middle: float, alpha: float, size: float) -> Callable[[Array], Array
     return function
 
 
-@_register
-def interface_corner(k: float = 50.0) -> Problem:
-    """A quarter of conductivity 50 in a square of conductivity 1: an interface with a corner, u like r^0.68."""
+def corner_exponent(k: float) -> float:
+    """The exponent α of r at the corner of a quarter of conductivity k in a plane of conductivity 1."""
     from scipy.optimize import brentq
 
     # Symmetric about the diagonal: k tan(απ/4) + tan(3απ/4) = 0 with α between 2/3 and 1.
-    alpha = float(
-        brentq(lambda a: k * math.tan(a * math.pi / 4) + math.tan(3 * a * math.pi / 4), 2 / 3 + 1e-12, 1.0, xtol=1e-16)
-    )
+    condition = lambda a: k * math.tan(a * math.pi / 4) + math.tan(3 * a * math.pi / 4)
+    return float(brentq(condition, 2 / 3 + 1e-12, 1.0, xtol=1e-16))
+
+
+@_register
+def interface_corner(k: float = 50.0) -> Problem:
+    """A quarter of conductivity 50 in a square of conductivity 1: an interface with a corner, u like r^0.68."""
+    alpha = corner_exponent(k)
     inside, outside = math.cos(alpha * 3 * math.pi / 4), math.cos(alpha * math.pi / 4)
     corner = Box([0, 0], [1, 1])
     exact = {

@@ -16,6 +16,7 @@ from numpy import ndarray
 PROBLEMS = (
     *("poisson-square", "poisson-lshape", "poisson-annulus", "poisson-cube", "kovasznay", "poisson-corner"),
     *("four-holes", "peak", "front", "corner-in-boxes"),
+    *("round-inclusion", "elliptic-inclusion", "interface-corner"),
 )
 """The problems that are solved, by their names in the zoo, and those of `pdofm.bench.contenders.local`."""
 

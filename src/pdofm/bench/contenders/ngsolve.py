@@ -24,8 +24,9 @@ from pdofm.bench.contenders import (
     Sources,
     coordinates,
     ngsolve_local,
+    ngsolve_materials,
 )
-from pdofm.bench.contenders.ngsolve_tools import Cells, evaluator, grid, mesh_of, ngsolve, poisson
+from pdofm.bench.contenders.ngsolve_tools import Cells, evaluator, grid, mesh_of, ngsolve, poisson, set_orders
 
 PACKAGES: tuple[str, ...] = ("ngsolve", "netgen-mesher")
 ENVIRONMENT: dict[str, str] = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -55,6 +56,13 @@ def levels(problem: str) -> list[Level]:
     if problem == "front":
         ladder = [(50, 10), (35, 12), (25, 12), (25, 14), (20, 14), (25, 16), (20, 16)]
         return [_level(ngsolve_local.front, maxh=maxh, order=order) for maxh, order in ladder]
+    if problem in ("round-inclusion", "elliptic-inclusion"):
+        shape = ngsolve_materials.disk if problem == "round-inclusion" else ngsolve_materials.ellipse
+        ladder = [(200, 6), (200, 8), (100, 8), (60, 8), (60, 10), (60, 12), (40, 12), (30, 12), (25, 14)]
+        return [_level(shape, maxh=maxh, order=order) for maxh, order in ladder]
+    if problem == "interface-corner":
+        ladder = [(4, 5), (6, 7), (8, 9), (10, 10), (12, 12), (14, 13), (16, 14)]
+        return [_level(ngsolve_materials.corner, layers=layers, order=order) for layers, order in ladder]
     return []
 
 
@@ -143,14 +151,7 @@ def _corner(layers: int, order: int) -> Evaluate:
     with ng.TaskManager():
         mesh = mesh_of([*corners, (0.0, 0.0)], cells)
         space = ng.H1(mesh, order=order, dirichlet=".*", order_policy=ng.ORDER_POLICY.VARIABLE)
-        # From the inside out, so that an edge between two layers gets the order of the outer one.
-        for i in reversed(range(len(cells))):
-            cell = mesh[ng.ElementId(ng.VOL, i)]
-            layer_order = max(2, round(order - 0.7 * (i // sectors)))
-            space.SetOrder(ng.NodeId(ng.ELEMENT, i), layer_order)
-            for edge in cell.edges:
-                space.SetOrder(edge, layer_order)
-        space.UpdateDofTables()
+        set_orders(space, lambda i: max(2, round(order - 0.7 * (i // sectors))), range(len(cells)))
         angle = ng.atan2(-ng.x, ng.y)  # from the positive y axis, in (-π, π]
         # On the positive y axis, rounding may make the angle slightly negative.
         angle = ng.IfPos(angle + 1e-9, angle, angle + 2 * pi)

@@ -5,7 +5,6 @@ elsewhere; at holes they are curved.
 """
 
 import importlib
-from collections.abc import Callable
 from math import pi
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from pdofm.bench.contenders import Evaluate
 from pdofm.bench.contenders.local import CENTERS, FRONT, PEAK_CENTER, PEAK_WIDTH, RADIUS, WELLS
-from pdofm.bench.contenders.ngsolve_tools import evaluator, grid, mesh_of, ngsolve, poisson
+from pdofm.bench.contenders.ngsolve_tools import evaluator, grid, mesh_of, ngsolve, poisson, set_orders
 
 OUTER_ORDER = 2
 """Order of the elements that the peak does not reach."""
@@ -50,7 +49,7 @@ def peak(cells: int, order: int) -> Evaluate:
         exact = ng.exp(-square)
         space = ng.H1(mesh, order=order, dirichlet=".*", order_policy=ng.ORDER_POLICY.VARIABLE)
         inner = lambda i: 1 <= i % (cells + 2) <= cells and 1 <= i // (cells + 2) <= cells
-        _set_orders(space, lambda i: order if inner(i) else OUTER_ORDER, range((cells + 2) ** 2))
+        set_orders(space, lambda i: order if inner(i) else OUTER_ORDER, range((cells + 2) ** 2))
         source = (4 / PEAK_WIDTH**2) * (1 - square) * exact
         solution = poisson(space, source, exact)
     return evaluator(mesh, solution)
@@ -75,13 +74,3 @@ def front(maxh: int, order: int) -> Evaluate:
         source = 2 * steepness**2 * s / (1 + s**2) ** 2 - steepness / (1 + s**2) / r
         solution = poisson(ng.H1(mesh, order=order, dirichlet=".*"), source, ng.atan(s))
     return evaluator(mesh, solution)
-
-
-def _set_orders(space: Any, order: Callable[[int], int], cells: range) -> None:
-    """Set the order of every cell; an edge between two orders gets the higher one."""
-    ng: Any = importlib.import_module("ngsolve")
-    for i in sorted(cells, key=order):
-        space.SetOrder(ng.NodeId(ng.ELEMENT, i), order(i))
-        for edge in space.mesh[ng.ElementId(ng.VOL, i)].edges:
-            space.SetOrder(edge, order(i))
-    space.UpdateDofTables()

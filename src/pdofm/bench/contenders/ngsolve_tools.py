@@ -2,7 +2,7 @@
 
 import importlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,23 @@ def mesh_of(corners: Corners, cells: Cells) -> Any:
     return ng.Mesh(mesh)
 
 
-def poisson(space: Any, source: Any = None, boundary: Any = None) -> Any:
-    """The solution of -Δu = source with u = boundary; both are zero if omitted."""
+def set_orders(space: Any, order: Callable[[int], int], cells: range) -> None:
+    """Set the order of every cell; an edge between two orders gets the higher one."""
+    ng: Any = importlib.import_module("ngsolve")
+    for i in sorted(cells, key=order):
+        space.SetOrder(ng.NodeId(ng.ELEMENT, i), order(i))
+        for edge in space.mesh[ng.ElementId(ng.VOL, i)].edges:
+            space.SetOrder(edge, order(i))
+    space.UpdateDofTables()
+
+
+def poisson(space: Any, source: Any = None, boundary: Any = None, conductivity: Any = 1.0) -> Any:
+    """The solution of -div(k grad u) = source with u = boundary; both are zero if omitted, and k is 1."""
     ng: Any = importlib.import_module("ngsolve")
     u, v = space.TnT()
-    stiffness = ng.BilinearForm(ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True, condense=True).Assemble()
+    stiffness = ng.BilinearForm(
+        conductivity * ng.grad(u) * ng.grad(v) * ng.dx, symmetric=True, condense=True
+    ).Assemble()
     solution = ng.GridFunction(space)
     residual = solution.vec.CreateVector()
     residual[:] = 0.0

@@ -35,6 +35,8 @@ def levels(problem: str) -> list[Level]:
         return [_level(_with_corner, problem, degree=degree) for degree in (2, 4, 8)]
     if problem == "four-holes":
         return [_level(_with_holes, problem, degree=degree) for degree in (6, 9, 12, 14, 16, 18)]
+    if problem == "round-inclusion":
+        return [_level(_with_multipoles, problem, degree=degree) for degree in (8, 16, 24, 32)]
     return [_level(_in_boxes, problem, digits=digits) for digits in (2, 4, 6, 7, 8, 9)]
 
 
@@ -104,6 +106,15 @@ def _with_holes(problem: pf.Problem, degree: int) -> Evaluate:
     domain = problem.domain
     features = pf.Concatenate(pf.Chebyshev(domain, degree=degree), pf.HoleFunctions(domain, degree))
     return pf.solve(problem, features, points=2 * features.size, boundary_points=features.size, tol=np.inf)
+
+
+def _with_multipoles(problem: pf.Problem, degree: int) -> Evaluate:
+    regions = problem.regions
+    assert regions is not None
+    plate, inclusion = regions["plate"], regions["inclusion"]
+    around = pf.Concatenate(pf.HarmonicPolynomials(plate, degree), pf.HoleFunctions(plate, degree))
+    features = {"plate": around, "inclusion": pf.HarmonicPolynomials(inclusion, degree)}
+    return pf.solve(problem, features, points=8 * degree, boundary_points=8 * degree, tol=np.inf)
 
 
 @cache
