@@ -10,8 +10,8 @@ from pdofm.calculus.terms import Term, in_layout
 from pdofm.discrete.assemble import left_values
 from pdofm.discrete.averages import rule_in_leaves, rule_on_part
 from pdofm.discrete.boxed import cover_of
-from pdofm.discrete.cover import Cover
 from pdofm.discrete.collocate import Block
+from pdofm.discrete.cover import Cover
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import symbol_at
 from pdofm.domain import Part, Regions
