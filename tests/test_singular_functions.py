@@ -1,5 +1,6 @@
 """Singular functions of corners, edges and holes: their derivatives, what they solve, and that a search uses them."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -303,3 +304,35 @@ def test_corner_functions_take_exponents_that_do_not_follow_from_the_angle():
     assert np.abs(sum(second)).max() < 1e-9 * np.abs(second).max()
     with pytest.raises(FeaturesError, match="an exponent between 0 and"):
         pf.CornerFunctions(square, convex=True, first=5.0, highest=1.0)
+
+
+CORNERS = {
+    "square": (pf.Box([0, 0], [1, 1]), [(0, 0), (1, 0), (1, 1)]),
+    "triangle": (pf.Polygon([(0, 0), (1, 0), (0.2, 0.9)]), [(0, 0), (1, 0), (0.2, 0.9)]),
+    "cube": (CUBE, [(0, 0, 0), (1, 1, 1), (0, 0, 0.5), (1, 0.3, 1)]),
+    "drilled box": (CUBE - pf.Cylinder([0.5, 0.5, -1], [0.5, 0.5, 2], 0.2), [(0, 0, 0), (1, 0, 0.3), (0.4, 1, 1)]),
+}
+"""Domains with some of their vertices and points of their edges, where functions of corners are singular."""
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_solutions_have_their_boundary_values_in_corners_and_on_edges(name):
+    """Where all angles are convex, the gradient vanishes there, too."""
+    domain, places = CORNERS[name]
+    u = pf.solve(poisson(domain, 1.0), tol=1e-8 if domain.dim == 2 else 1e-4)
+    assert "singular functions" in u.space
+    at, scale = np.array(places, dtype=float), float(np.abs(u(domain.sample(500))).max())
+    assert np.abs(u(at)).max() < 1e-2 * scale
+    assert np.abs(u.gradient(at)[: 3 if domain.dim == 2 else 2]).max() < 0.1 * scale
+    compiled = np.asarray(jax.vmap(u.features)(jnp.asarray(at)))
+    assert np.abs(compiled - u.features.jets(at, [(0,) * domain.dim])[0]).max() < 1e-12
+
+
+def test_a_gradient_that_is_not_bounded_in_a_corner_is_not_a_number():
+    lshape = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
+    corner, features = np.zeros((1, 2)), pf.CornerFunctions(lshape, degree=0)
+    values, slope = features.jets(corner, [(0, 0), (1, 0)])
+    assert np.array_equal(values, np.zeros((1, features.size)))
+    assert np.array_equal(np.isnan(slope[0]), features.orders < 1)
+    compiled = np.asarray(jax.jacfwd(features)(jnp.zeros(2)))[:, 0]
+    assert np.array_equal(np.isnan(compiled), features.orders < 1)

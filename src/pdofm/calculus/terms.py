@@ -149,7 +149,7 @@ class PairLayout(Layout):
     @property
     def one(self) -> Layout:
         """The unknowns on one side."""
-        return Layout(self.unknowns, self.has_time)
+        return Layout(self.unknowns, self.has_time, is_complex=self.is_complex)
 
     @property
     def components(self) -> int:

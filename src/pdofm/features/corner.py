@@ -135,7 +135,7 @@ class CornerFunctions(Unmapped):
             def at(apex: Array, middle: Array, angle: float = at_angle) -> Array:
                 offset = (x - apex) / size
                 along = jnp.stack([offset @ middle, middle[0] * offset[1] - middle[1] * offset[0]])
-                return self._with_factors(along, angle)
+                return self._with_factors(along, power_functions(along, self._exponents(angle)))
 
             found.append(jax.vmap(at)(jnp.asarray(self.apexes)[here], jnp.asarray(self.middles)[here]).reshape(-1))
         return jnp.concatenate(found)
@@ -171,14 +171,14 @@ class CornerFunctions(Unmapped):
             return [(j, j) for j in range(self.degree // 2 + 1)]
         return [(p, q) for p, q in pairs(range(self.degree + 1), repeat=2) if p + q <= self.degree]
 
-    def _with_factors(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
+    def _with_factors(self, along: Float[Array, " 2"], singular: Float[Array, " k"]) -> Float[Array, " n"]:
         """The singular functions times all monomials up to the degree."""
         powers = np.array(self._powers())
         if self.radial:
             factors = _powers(along @ along, self.degree // 2)
         else:
             factors = _powers(along[0], self.degree)[powers[:, 0]] * _powers(along[1], self.degree)[powers[:, 1]]
-        return (factors[:, None] * self._singular(along, angle)[None, :]).reshape(-1)
+        return (factors[:, None] * singular[None, :]).reshape(-1)
 
     def _exponents(self, angle: float) -> Float[np.ndarray, " n"]:
         """The exponents α at a corner of that angle, up to the highest."""
@@ -186,21 +186,24 @@ class CornerFunctions(Unmapped):
         found = first * np.arange(1, math.floor(self.highest / first + 1e-9) + 1)
         return found[~are_whole(found)] if self.radial else found
 
-    def _singular(self, along: Float[Array, " 2"], angle: float) -> Float[Array, " n"]:
-        """The singular functions in coordinates along and across the bisector of the angle, so that the branch cut lies
-        outside the domain."""
-        exponents = self._exponents(angle)
-        whole = jnp.asarray(are_whole(exponents))
-        log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
-        size, phase = jnp.exp(exponents * log), exponents * theta
-        cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
-        # z^j itself is a polynomial; its product with the logarithm takes its place.
-        return jnp.concatenate(
-            [
-                jnp.where(whole, log * cosine - theta * sine, cosine),
-                jnp.where(whole, log * sine + theta * cosine, sine),
-            ]
-        )
+
+def power_functions(along: Float[Array, " 2"], exponents: Vector) -> Float[Array, " n"]:
+    """The real parts and then the imaginary parts of z^α, or of z^α log z where α is an integer, at the point z =
+    `along`, by differentiable operations. Where the functions are singular, at z = 0, they vanish; first derivatives
+    that are not bounded there are nan."""
+    square, whole = along @ along, jnp.asarray(are_whole(exponents))
+    is_apex = square == 0
+    z = jnp.where(is_apex, jnp.ones_like(along), along)
+    log, theta = jnp.log(z @ z) / 2, jnp.arctan2(z[1], z[0])
+    size, phase = jnp.exp(exponents * log), exponents * theta
+    cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
+    # z^j itself is a polynomial; its product with the logarithm takes its place.
+    real = jnp.where(whole, log * cosine - theta * sine, cosine)
+    imaginary = jnp.where(whole, log * sine + theta * cosine, sine)
+    values = jnp.where(is_apex, 0.0, jnp.concatenate([real, imaginary]))
+    if np.all(exponents > 1):
+        return values
+    return values + jnp.where(np.tile(exponents <= 1, 2), 0.0 * jnp.sqrt(square), 0.0)
 
 
 def singular_jet(
@@ -213,6 +216,7 @@ def singular_jet(
     With ∂z/∂x₁ = i z₀ and z₀ = ∂z/∂x₀, ∂^α f(z) = f^(|α|) z₀^|α| i^α₁.
     """
     z, slope = along[:, 0] + 1j * along[:, 1], turn[0, 0] + 1j * turn[1, 0]
+    is_apex = z == 0  # derivatives that are not bounded there are nan
     with np.errstate(divide="ignore", invalid="ignore"):  # at the corner itself
         size, angle = np.log(np.sum(along**2, axis=1)) / 2, np.arctan2(along[:, 1], along[:, 0])
         log, inverse, values = size + 1j * angle, 1 / z, _powers_of(size, angle, exponents)
@@ -221,7 +225,8 @@ def singular_jet(
         p, q = np.ones(len(exponents)), np.zeros(len(exponents))
         for order in range(highest_order(which) + 1):
             factor = np.where(are_whole(exponents)[:, None], p[:, None] * log + q[:, None], p[:, None])
-            derivatives.append(factor * values)
+            limit = np.where(exponents > order, 0.0, np.nan)[:, None]
+            derivatives.append(np.where(is_apex, limit, factor * values))
             values = values * inverse
             p, q = p * (exponents - order), p + q * (exponents - order)
     found = {}

@@ -32,7 +32,7 @@ from pdofm.domain.edges import straight_edges
 from pdofm.errors import FeaturesError
 from pdofm.features.base import LARGEST_DEGREE, Jets, Unmapped, check_count, differentiated
 from pdofm.features.box import Corner, box_of
-from pdofm.features.corner import singular_jet
+from pdofm.features.corner import power_functions, singular_jet
 from pdofm.features.rotated import rotated
 from pdofm.features.spectral import table
 
@@ -152,12 +152,8 @@ class EdgeFunctions(Unmapped):
             columns.append(2 * s * columns[-1] - columns[-2])
         along, found = jnp.stack(columns)[: self.degree + 1], []
         square = (a**2 + b**2) / size**2
-        log, turn = jnp.log(square) / 2, jnp.arctan2(b, a)
         for j, each in enumerate(exponents):
-            power, whole = jnp.exp(each * log), jnp.asarray(_is_whole(each))
-            real, imaginary = power * jnp.cos(each * turn), power * jnp.sin(each * turn)
-            logs = log * real - turn * imaginary, log * imaginary + turn * real
-            across = jnp.concatenate([jnp.where(whole, logs[0], real), jnp.where(whole, logs[1], imaginary)])
+            across = power_functions(jnp.stack([a, b]) / size, each)
             found.append(jnp.outer(square**j * across, along).reshape(-1))
         return jnp.concatenate(found)
 
@@ -200,10 +196,6 @@ def _exponents(angle: float, highest: float) -> list[np.ndarray]:
     found = alpha * np.arange(1, math.floor(highest / alpha + 1e-9) + 1)
     with_factors = [found[found + 2 * j <= highest + 1e-9] for j in range(math.ceil(highest / 2) + 1)]
     return [each for each in with_factors if len(each)]
-
-
-def _is_whole(exponents: Vector) -> np.ndarray:
-    return np.abs(exponents - np.round(exponents)) < 1e-9
 
 
 def _edge_jet(
@@ -253,11 +245,16 @@ def box_vertices(domain: Domain) -> tuple[Vertex, ...]:
 
 def _octant(y: Float[Array, " 3"]) -> Float[Array, ""]:
     """The function of a vertex."""
-    distance = jnp.sqrt(y @ y)
+    square = y @ y
+    distance = jnp.sqrt(jnp.where(square == 0, 1.0, square))
     total = jnp.zeros(())
     for i in range(3):
         a, b, c = y[i], y[(i + 1) % 3], y[(i + 2) % 3]
-        total += b * c * _artanh(a, distance, b, c) - a**2 / 2 * jnp.arctan2(b * c, a * distance)
+        on_edge = b**2 + c**2 == 0
+        off = jnp.where(on_edge, 1.0, b), jnp.where(on_edge, 1.0, c)
+        # On the edge, where the logarithm is infinite, and its product with b c zero.
+        total += b * c * _artanh(a, distance, *off)
+        total -= a**2 / 2 * jnp.arctan2(b * c, jnp.where(square == 0, 1.0, a * distance))
     return total
 
 
@@ -267,6 +264,11 @@ def _artanh(a, distance, b, c):
     return xp.log((distance + a) / xp.sqrt(b**2 + c**2))
 
 
+def _times(factor: Vector, logarithm: Vector) -> Vector:
+    """A product whose limit is zero where the factor is, although the logarithm is infinite there."""
+    return np.where(factor == 0, 0.0, factor * logarithm)
+
+
 def _vertex_jet(inner: Points, scale: Vector, which: Sequence[Index]) -> dict[Index, Float[np.ndarray, "4 n"]]:
     """The derivatives up to order 2 of V and of its products with the coordinates. Those of V are ∂₀V = y₂ artanh(y₁/R)
     + y₁ artanh(y₂/R) - y₀ arctan(y₁ y₂ / y₀ R), ∂₀²V = -arctan(y₁ y₂ / y₀ R) and ∂₀∂₁V = artanh(y₂/R)."""
@@ -274,12 +276,12 @@ def _vertex_jet(inner: Points, scale: Vector, which: Sequence[Index]) -> dict[In
     turns = [np.arctan2(y[i - 2] * y[i - 1], y[i] * distance) for i in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):  # on an edge
         logs = [_artanh(y[i], distance, y[i - 2], y[i - 1]) for i in range(3)]
-        parts = [y[i - 2] * y[i - 1] * logs[i] - y[i] ** 2 / 2 * turns[i] for i in range(3)]
+        parts = [_times(y[i - 2] * y[i - 1], logs[i]) - y[i] ** 2 / 2 * turns[i] for i in range(3)]
         jet: dict[Index, np.ndarray] = {(0, 0, 0): np.sum(parts, axis=0)}
         for i in range(3):
             j, k = i - 2, i - 1
             e = unit(3, i)
-            jet[e] = scale[i] * (y[k] * logs[j] + y[j] * logs[k] - y[i] * turns[i])
+            jet[e] = scale[i] * (_times(y[k], logs[j]) + _times(y[j], logs[k]) - y[i] * turns[i])
             jet[tuple(2 * n for n in e)] = -(scale[i] ** 2) * turns[i]
             mixed = tuple(int(n in (i, (i + 1) % 3)) for n in range(3))
             jet[mixed] = scale[i] * scale[(i + 1) % 3] * logs[(i + 2) % 3]

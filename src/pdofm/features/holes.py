@@ -145,7 +145,8 @@ class HoleFunctions(Unmapped):
         count = len(self._hole_degrees())
         where = np.argsort(self._order())  # from functions hole by hole to those in the order of their degrees
         for k, (center, radius) in enumerate(zip(np.asarray(self.centers), np.asarray(self.radii), strict=True)):
-            jet = self._hole_jet(points - center, float(radius), which, below)
+            with np.errstate(divide="ignore", invalid="ignore"):  # at the center, which is outside of the domain
+                jet = self._hole_jet(points - center, float(radius), which, below)
             for out, index in zip(found, which, strict=True):
                 out[where[k * count : (k + 1) * count]] = jet[index]
         return np.swapaxes(found, 1, 2)

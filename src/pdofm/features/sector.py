@@ -16,7 +16,7 @@ from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index, closure, product
 from pdofm.features.base import Jets, Unmapped
 from pdofm.features.box import Corner, HasBox, box_of
-from pdofm.features.corner import are_whole, monomials, singular_jet
+from pdofm.features.corner import monomials, power_functions, singular_jet
 
 
 class SectorFunctions(Unmapped):
@@ -73,14 +73,7 @@ class SectorFunctions(Unmapped):
         offset = (x - self.apex) / jnp.max(jnp.asarray(self.upper) - jnp.asarray(self.lower))
         c, s = jnp.asarray(self.middle)
         along = jnp.stack([c * offset[0] + s * offset[1], c * offset[1] - s * offset[0]])
-        log, theta = jnp.log(along @ along) / 2, jnp.arctan2(along[1], along[0])
-        exponents = np.array(self.exponents)
-        whole: Array = jnp.asarray(are_whole(exponents))
-        size, phase = jnp.exp(exponents * log), exponents * theta
-        cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
-        real = jnp.where(whole, log * cosine - theta * sine, cosine)
-        imaginary = jnp.where(whole, log * sine + theta * cosine, sine)
-        singular = jnp.concatenate([real, imaginary])
+        singular = power_functions(along, np.array(self.exponents))
         return jnp.concatenate([along[0] ** p * along[1] ** q * singular for p, q in self._powers()])
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:

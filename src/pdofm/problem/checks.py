@@ -92,7 +92,7 @@ def check_parameters(stated: Sequence[BaseCondition], parameters: Parameters) ->
         )
 
 
-def check_dtype(dtype: Any, regions: Regions | None) -> None:
+def check_dtype(dtype: Any) -> None:
     """Raise unless unknowns of this type can be solved for."""
     try:
         known = np.dtype(dtype) in (np.float64, np.complex128)
@@ -100,11 +100,6 @@ def check_dtype(dtype: Any, regions: Regions | None) -> None:
         known = False
     if not known:
         raise ProblemError(f"dtype is {dtype!r}; expected float, or complex for complex unknowns.")
-    if np.dtype(dtype).kind == "c" and regions is not None:
-        raise ProblemError(
-            f"Complex unknowns are not possible with several regions yet; the domain has {list(regions.names)}. State "
-            "real and imaginary parts as two unknowns: unknowns={'re': 1, 'im': 1}."
-        )
 
 
 def listed(conditions: Any) -> tuple[Any, ...]:

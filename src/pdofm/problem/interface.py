@@ -228,4 +228,6 @@ def _check_periodic(term: Term, regions: Regions) -> None:
 
 def layout_of(term: Term, layout: Layout) -> Layout:
     """How a term sees the unknowns: on an interface on both sides of it."""
-    return layout if term.pair is None else PairLayout(layout.unknowns, layout.has_time, term.pair)
+    if term.pair is None:
+        return layout
+    return PairLayout(layout.unknowns, layout.has_time, term.pair, is_complex=layout.is_complex)

@@ -75,7 +75,7 @@ class Problem(Shown):
                 )
         if self.unknowns is not None:
             checks.check_unknowns(self.unknowns, self.regions)
-        checks.check_dtype(self.dtype, self.regions)
+        checks.check_dtype(self.dtype)
         if all(isinstance(condition, Data) for condition in self.stated):
             raise ProblemError(
                 "The problem has no condition: its solution is not unique. Give for instance "
