@@ -310,7 +310,7 @@ CORNERS = {
     "square": (pf.Box([0, 0], [1, 1]), [(0, 0), (1, 0), (1, 1)]),
     "triangle": (pf.Polygon([(0, 0), (1, 0), (0.2, 0.9)]), [(0, 0), (1, 0), (0.2, 0.9)]),
     "cube": (CUBE, [(0, 0, 0), (1, 1, 1), (0, 0, 0.5), (1, 0.3, 1)]),
-    "drilled box": (CUBE - pf.Cylinder([0.5, 0.5, -1], [0.5, 0.5, 2], 0.2), [(0, 0, 0), (1, 0, 0.3), (0.4, 1, 1)]),
+    "brick": (BRICK, [(-1, 0, 0.5), (1, 1.5, 2), (-1, 1.0, 2), (0.3, 0, 0.5)]),
 }
 """Domains with some of their vertices and points of their edges, where functions of corners are singular."""
 
@@ -319,11 +319,11 @@ CORNERS = {
 def test_solutions_have_their_boundary_values_in_corners_and_on_edges(name):
     """Where all angles are convex, the gradient vanishes there, too."""
     domain, places = CORNERS[name]
-    u = pf.solve(poisson(domain, 1.0), tol=1e-8 if domain.dim == 2 else 1e-4)
-    assert "singular functions" in u.space
+    singular = pf.CornerFunctions(domain, convex=True) if domain.dim == 2 else pf.EdgeFunctions(domain)
+    u = pf.solve(poisson(domain, 1.0), pf.Concatenate(pf.Chebyshev(domain, 200), singular), tol=0.5)
     at, scale = np.array(places, dtype=float), float(np.abs(u(domain.sample(500))).max())
     assert np.abs(u(at)).max() < 1e-2 * scale
-    assert np.abs(u.gradient(at)[: 3 if domain.dim == 2 else 2]).max() < 0.1 * scale
+    assert np.abs(u.gradient(at)).max() < 0.1 * scale
     compiled = np.asarray(jax.vmap(u.features)(jnp.asarray(at)))
     assert np.abs(compiled - u.features.jets(at, [(0,) * domain.dim])[0]).max() < 1e-12
 
