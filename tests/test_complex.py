@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.adaptive.boxes import solve_in_boxes
 from pdofm.errors import ProblemError, SolveError
 from pdofm.output.parts import views
 
@@ -122,3 +123,28 @@ def test_parts_are_those_of_the_complex_number():
     real = pf.Problem(pf.Interval(0, 1), lambda u, x: pf.laplacian(u)(x), 1.0, [pf.Dirichlet(0.0)]).layout
     with pytest.raises(SolveError, match="belongs to complex solutions"):
         views(real, None, "phase")
+
+
+def two_media(k, wave):
+    """Waves in two regions whose values and normal derivatives are continuous between them."""
+    regions = pf.Regions(left=pf.Box([-1, 0], [0, 1]), right=pf.Box([0, 0], [1, 1]))
+    operators = {n: lambda u, x, k=k: -pf.laplacian(u)(x) - k**2 * u(x) for n, k in k.items()}
+    flux = pf.Interface(flux=lambda u, x, normal: pf.normal_derivative(u, normal)(x))
+    return pf.Problem(regions, operators, 0.0, [pf.Dirichlet(), flux], dtype=complex, exact=wave)
+
+
+@pytest.mark.parametrize("boxes", [False, True], ids=["dense", "boxes"])
+def test_a_wave_is_reflected_and_transmitted_by_an_absorbing_medium(boxes):
+    k = {"left": 3.0, "right": 5.0 + 0.5j}
+    reflected = (k["left"] - k["right"]) / (k["left"] + k["right"])
+    wave = {
+        "left": lambda x: jnp.exp(1j * k["left"] * x[0]) + reflected * jnp.exp(-1j * k["left"] * x[0]),
+        "right": lambda x: (1 + reflected) * jnp.exp(1j * k["right"] * x[0]),
+    }
+    problem = two_media(k, wave)
+    u = solve_in_boxes(problem, 1e-8) if boxes else pf.solve(problem, tol=1e-8)
+    assert u.converged
+    assert u.errors().relative_l2 < 3e-8
+    at = [[0.0, 0.5]]
+    assert abs(u.side("left")(at) - u.side("right")(at)).max() < 1e-7
+    assert u.side("right").gradient(at)[0, 0] == pytest.approx(1j * k["right"] * (1 + reflected), abs=1e-5)

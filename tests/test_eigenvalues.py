@@ -403,8 +403,6 @@ def test_several_regions_are_refused():
     conditions = [pf.Dirichlet(0.0), pf.Interface(flux=lambda u, x, normal: pf.normal_derivative(u, normal)(x))]
     with pytest.raises(ProblemError, match="cannot solve problems with several regions"):
         pf.eigs(drum(regions, *conditions))
-    with pytest.raises(ProblemError, match="Complex unknowns are not possible with several regions"):
-        drum(regions, *conditions, dtype=complex)
 
 
 def test_complex_data_in_a_real_problem_are_refused():
