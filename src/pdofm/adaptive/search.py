@@ -183,8 +183,8 @@ class Search(Shown):
         inside, around = (None, None) if counts is None else counts
         options = {"sampling": sampling, "tol": self.tol, "key": self.seed, "memory": self._memory}
         options |= {"points": inside, "boundary_points": around}
-        is_near = isinstance(best, Inferred) and self.resolved and best.verdict.status not in CONTRADICTED
-        numbers = best.numbers if is_near else None
+        is_near = isinstance(best, Inferred) and best.error_estimate < RESOLVED
+        numbers = best.numbers if is_near and best.verdict.status not in CONTRADICTED else None
         found = fit(self.problem, features, method=method, numbers=numbers, **options)
         if method is not self.method and not found.verdict.evidence.is_finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)

@@ -18,7 +18,7 @@ from pdofm.solving.forward import Forward, State
 from pdofm.solving.prior import Prior
 from pdofm.solving.statistics import Numbers, robust_loss
 
-STEP, FALL = 1e-12, 1e-10
+STEP, FALL = 1e-15, 1e-10
 """The search ends where a step would be that small, or the misfit would fall by that little, relatively."""
 
 MOST_STEPS = 40
@@ -49,8 +49,9 @@ SETTLED = 0.1
 FALL_ENOUGH = 1e-3
 """The weights are final if the misfit falls by less than this, relatively, in a step."""
 
-PLACES, PLACES_EACH = 8, 16
-"""Other numbers that are looked at if the first search ends badly: so many, and so many more for each number."""
+PLACES, MOST_PLACES, WORK = 24, 200, 1e9
+"""Other numbers that are looked at if the first search ends badly: so many, or more if that many multiplications, with
+rows times columns squared for each, allow it."""
 
 DESCENTS = 3
 """From how many of them, those with the smallest misfit, the search is repeated."""
@@ -192,7 +193,9 @@ def _misfit(descent: Descent) -> float:
 def _elsewhere(forward: Forward, numbers: Numbers, first: State) -> list[State]:
     """Solutions with other numbers, those with the smallest misfit."""
     found: list[Descent] = []
-    for q in numbers.elsewhere(numbers.inside(first.vector), PLACES + PLACES_EACH * len(numbers.names)):
+    rows, columns = first.system.A.shape
+    count = int(np.clip(WORK / (rows * columns**2), PLACES, MOST_PLACES))
+    for q in numbers.elsewhere(numbers.inside(first.vector), count):
         try:
             state = forward.at(numbers.outward(q))
         except PdofmError:

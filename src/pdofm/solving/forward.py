@@ -76,7 +76,7 @@ def measurements(discretisation: Discretisation) -> Measurements:
         losses.append((data.robust, rows.size))
     known = [each for each in noise if each is not None]
     joined = np.concatenate(values) if values else np.zeros(0)
-    variation = varied**0.5 or float(np.linalg.norm(joined))
+    variation = varied**0.5 or float(np.linalg.norm(joined)) or 1.0
     return Measurements(blocks, joined, np.concatenate(known) if known else None, losses, variation)
 
 

@@ -39,8 +39,9 @@ from pdofm.solving.verdict import UNLIKELY, judge
 NEAR = 0.95
 """The fraction of the features in which a second solution shows how resolution changes the parameters."""
 
-DOUBTFUL = 0.1
-"""If more than this is left of data without known noise, relative to how much they vary, other numbers are tried."""
+DOUBTFUL = 0.05
+"""If more than this is left of the data, relative to how much they vary, and noise is no reason, other numbers are
+tried."""
 
 CHECKED = 16
 """Points of each term at which the two ways to evaluate a field are compared."""
@@ -92,9 +93,12 @@ def infer(
         sizes = _sizes(problem)
 
         def is_bad(descent: Descent) -> bool:
+            """Whether the data speak against a place where the search ended."""
+            if (_unexplained(descent.state) or 0.0) <= DOUBTFUL:
+                return False
             fitted = _statistics(descent.state, numbers, prior.rows(descent.weights), sizes)
-            unlikely = fitted.misfit is not None and fitted.misfit <= UNLIKELY
-            return bool(fitted.free) or unlikely or (_unexplained(descent.state) or 0.0) > DOUBTFUL
+            is_likely = fitted.misfit is None or fitted.misfit > UNLIKELY
+            return forward.data.is_unscaled or bool(fitted.free) or not is_likely
 
         found = search(forward, numbers, prior, start, is_bad)
         state, weights, vector = found.state, found.weights, found.state.vector
@@ -115,7 +119,7 @@ def infer(
         estimate=error,
         free=fitted.free,
         misfit=fitted.misfit,
-        unexplained=_unexplained(state),
+        unexplained=_unexplained(state) if forward.data.is_unscaled else None,
     )
     return Inferred(
         known,
@@ -187,9 +191,9 @@ def _statistics(state: State, numbers: Numbers, prior: np.ndarray, sizes: Mappin
 
 
 def _unexplained(state: State) -> float | None:
-    """The residual of data without known noise, relative to how much they vary."""
+    """The residual of the data relative to how much they vary; None without data."""
     data = state.forward.data
-    return float(np.linalg.norm(state.residual * data.scales)) / data.variation if data.is_unscaled else None
+    return float(np.linalg.norm(state.residual * data.scales)) / data.variation if data.blocks else None
 
 
 def _coarser(state: State) -> np.ndarray:

@@ -81,8 +81,8 @@ class Numbers:
         return np.array([math.log(FACTOR) if number.positive else np.inf for number in self._numbers])
 
     def elsewhere(self, q: Vector, count: int) -> np.ndarray:
-        """Coordinates of other numbers, that many: between finite bounds, else around these by `FAR` in both
-        directions. Coefficients of fields stay."""
+        """Coordinates of other numbers, that many: between finite bounds, else up to `FAR` times as large or small,
+        with both signs if numbers need not be positive. Coefficients of fields stay."""
         found = np.tile(q, (count, 1))
         shares = spread_evenly(count, len(self.names))
         for i, number in enumerate(self._numbers[: len(self.names)]):
@@ -92,7 +92,7 @@ class Numbers:
             elif number.positive:
                 found[:, i] = q[i] + away * math.log(FAR)
             else:
-                found[:, i] = q[i] + (abs(q[i]) or 1.0) * np.sinh(away * math.asinh(FAR))
+                found[:, i] = (abs(q[i]) or 1.0) / FAR * np.sinh(away * math.asinh(FAR**2))
             found[:, i] = np.clip(found[:, i], lower, upper)
         return found
 
