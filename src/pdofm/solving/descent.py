@@ -49,27 +49,28 @@ SETTLED = 0.1
 FALL_ENOUGH = 1e-3
 """The weights are final if the misfit falls by less than this, relatively, in a step."""
 
-PLACES, MOST_PLACES, WORK = 24, 200, 1e9
+PLACES, MOST_PLACES, WORK = 24, 300, 1e9
 """Other numbers that are looked at if the first search ends badly: so many, or more if that many multiplications, with
-rows times columns squared for each, allow it."""
+rows times columns squared for each step of a solve, allow it."""
 
 DESCENTS = 3
 """From how many of them, those with the smallest misfit, the search is repeated."""
 
 
 class Descent:
-    """The parameters, in their coordinates, and the solution that belongs to them."""
+    """The parameters, in their coordinates, the solution that belongs to them, and the weights of the prior of
+    fields."""
 
-    def __init__(self, forward: Forward, numbers: Numbers, state: State):
-        self.forward, self.numbers, self.state = forward, numbers, state
+    def __init__(self, forward: Forward, numbers: Numbers, prior: Prior, state: State):
+        self.forward, self.numbers, self.prior, self.state = forward, numbers, prior, state
         self.thresholds = losses(forward)
         self.q = numbers.inward(state.vector)
-        self.weights = np.zeros(0)
+        self.weights = prior.stiff(self.linearised()[0]) if prior.roots else np.zeros(0)
         self._reach = np.inf
 
-    def run(self, prior: Prior) -> "Descent":
+    def run(self) -> "Descent":
         """Go down to the smallest misfit, with the likeliest weights of the prior."""
-        weights = prior.stiff(self.linearised()[0]) if prior.roots else np.zeros(0)
+        prior, weights = self.prior, self.weights
         for _ in range(MOST_STEPS if prior.roots else 0):
             fall = self.step(prior.rows(weights))
             likeliest = prior.likeliest(*self.linearised(), self.forward.data.noise is None)
@@ -168,12 +169,12 @@ def search(
 ) -> Descent:
     """The parameters with the smallest misfit, from a start; from others, too, if that ends badly."""
     first = forward.at(numbers.outward(numbers.inside(start)))
-    found = Descent(forward, numbers, first)
+    found = Descent(forward, numbers, prior, first)
     if first.is_sound:
-        found.run(prior)
+        found.run()
     if not first.is_sound or (numbers.names and is_bad(found)):
-        for state in _elsewhere(forward, numbers, first):
-            other = Descent(forward, numbers, state).run(prior)
+        for state in _elsewhere(forward, numbers, prior, first, is_bad):
+            other = Descent(forward, numbers, prior, state).run()
             if not found.state.is_sound or _misfit(other) < _misfit(found):
                 found = other
             if not is_bad(found):
@@ -190,16 +191,21 @@ def _misfit(descent: Descent) -> float:
     return descent.loss(descent.state, descent.q, np.zeros((0, len(descent.q))))
 
 
-def _elsewhere(forward: Forward, numbers: Numbers, first: State) -> list[State]:
-    """Solutions with other numbers, those with the smallest misfit."""
+def _elsewhere(
+    forward: Forward, numbers: Numbers, prior: Prior, first: State, is_bad: Callable[[Descent], bool]
+) -> list[State]:
+    """Solutions with other numbers: the first that is not bad, or those with the smallest misfit."""
     found: list[Descent] = []
     rows, columns = first.system.A.shape
-    count = int(np.clip(WORK / (rows * columns**2), PLACES, MOST_PLACES))
+    solves = max(len(first.outcome.steps), 1)
+    count = int(np.clip(min(WORK / (rows * columns**2), MOST_PLACES) / solves, PLACES, MOST_PLACES))
     for q in numbers.elsewhere(numbers.inside(first.vector), count):
         try:
             state = forward.at(numbers.outward(q))
         except PdofmError:
             continue
         if state.is_sound:
-            found.append(Descent(forward, numbers, state))
+            found.append(Descent(forward, numbers, prior, state))
+            if not is_bad(found[-1]):
+                return [state]
     return [each.state for each in sorted(found, key=_misfit)[:DESCENTS]]

@@ -168,7 +168,9 @@ class Forward:
         method = self._continued(vector, near)
         start = (method or Linear()).start(here)
         system = here.system(start, check=not self._is_checked, fold=False)
-        outcome, self._is_checked = run(method, here, system), True
+        # With parameters for which there is no solution an iteration may run away, which its verdict says.
+        with np.errstate(over="ignore", invalid="ignore"):
+            outcome, self._is_checked = run(method, here, system), True
         if self.method is None and outcome.verdict is not None:
             self.method = Newton(keep=KEEP)  # it turned out to be nonlinear
         if outcome.verdict is not None:

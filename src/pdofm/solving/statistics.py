@@ -37,7 +37,7 @@ NEGLIGIBLE = 1e-6
 FACTOR = math.e
 """By which factor a positive number changes at most in a step."""
 
-FAR = 100.0
+FAR = 1000.0
 """How far from their start numbers are looked for: so many times as large or small."""
 
 
