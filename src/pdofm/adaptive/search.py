@@ -175,16 +175,18 @@ class Search(Shown):
     def solved(self, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None) -> Solution:
         """Solve in a space without taking note of it; a nonlinear problem from the best solution so far, and unknown
         numbers from those that it has."""
-        method, best = self.method, self.best
-        if method is None and best is not None and best.stats.steps and self.resolved:
+        method, best, numbers = self.method, self.best, None
+        is_near = self.resolved
+        if isinstance(best, Inferred) and best.verdict.status not in CONTRADICTED:
+            # Numbers are known before the equation holds everywhere.
+            numbers, is_near = best.numbers, best.error_estimate < RESOLVED
+        if method is None and best is not None and best.stats.steps and is_near:
             points = self.verifier.points[: 4 * features.size]
             known = evaluate(best.features, best.coefficients, points)
             method = Newton(initial=fitted(features, points, known))
         inside, around = (None, None) if counts is None else counts
         options = {"sampling": sampling, "tol": self.tol, "key": self.seed, "memory": self._memory}
         options |= {"points": inside, "boundary_points": around}
-        is_near = isinstance(best, Inferred) and best.error_estimate < RESOLVED
-        numbers = best.numbers if is_near and best.verdict.status not in CONTRADICTED else None
         found = fit(self.problem, features, method=method, numbers=numbers, **options)
         if method is not self.method and not found.verdict.evidence.is_finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)

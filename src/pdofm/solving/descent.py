@@ -49,7 +49,7 @@ SETTLED = 0.1
 FALL_ENOUGH = 1e-3
 """The weights are final if the misfit falls by less than this, relatively, in a step."""
 
-PLACES, MOST_PLACES, WORK = 24, 300, 1e9
+PLACES, MOST_PLACES, WORK = 24, 300, 1e10
 """Other numbers that are looked at if the first search ends badly: so many, or more if that many multiplications, with
 rows times columns squared for each step of a solve, allow it."""
 

@@ -10,7 +10,7 @@ are parameters, too. To the misfit the size of their second derivatives is added
 the linearised problem until it does not change (`pdofm.solving.prior`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -90,22 +90,12 @@ def infer(
         _check_local(forward)
     with clock("solve"):
         prior = Prior.of(problem.domain, space.numbers, space.fields)
-        sizes = _sizes(problem)
-
-        def is_bad(descent: Descent) -> bool:
-            """Whether the data speak against a place where the search ended."""
-            if (_unexplained(descent.state) or 0.0) <= DOUBTFUL:
-                return False
-            fitted = _statistics(descent.state, numbers, prior.rows(descent.weights), sizes)
-            is_likely = fitted.misfit is None or fitted.misfit > UNLIKELY
-            return forward.data.is_unscaled or bool(fitted.free) or not is_likely
-
-        found = search(forward, numbers, prior, start, is_bad)
+        found = search(forward, numbers, prior, start, _doubts(forward, numbers, _sizes(problem)))
         state, weights, vector = found.state, found.weights, found.state.vector
-    fields = {
-        name: replace(each, correction=Correction(features[name], vector[part]))
-        for (name, each), part in zip(parameters.fields, space.parts, strict=True)
+    corrections = {
+        name: Correction(features[name], vector[part]) for name, part in zip(features, space.parts, strict=True)
     }
+    fields = {name: replace(each, correction=corrections[name]) for name, each in parameters.fields}
     values = dict(zip(numbers.names, vector.tolist(), strict=False))
     known = problem.at(parameters.replaced(values | fields))
     held_out = space.with_values(discretisation.held_out, vector)
@@ -133,13 +123,33 @@ def infer(
         covariance=fitted.covariance,
         noise=fitted.noise * float(forward.data.scales[0]) if forward.data.is_unscaled else None,
         influence=(state.influence * numbers.slopes(vector)).reshape(*state.coefficients.shape, -1),
-        fields={
-            name: FoundField(
-                known, fields[name], features[name], vector[part], fitted.covariance[part, part], float(weight)
-            )
-            for name, part, weight in zip(fields, space.parts, weights, strict=True)
-        },
+        fields=_found_fields(known, corrections, fitted, space, weights),
     )
+
+
+def _doubts(forward: Forward, numbers: Numbers, sizes: Mapping[str, float]) -> Callable[[Descent], bool]:
+    """Whether the data speak against a place where the search ended."""
+
+    def is_bad(descent: Descent) -> bool:
+        if (_unexplained(descent.state) or 0.0) <= DOUBTFUL:
+            return False
+        fitted = _statistics(descent.state, numbers, descent.prior.rows(descent.weights), sizes)
+        is_likely = fitted.misfit is None or fitted.misfit > UNLIKELY
+        return forward.data.is_unscaled or bool(fitted.free) or not is_likely
+
+    return is_bad
+
+
+def _found_fields(
+    known: Problem, corrections: Mapping[str, Correction], fitted: Fitted, space: ParameterSpace, weights: np.ndarray
+) -> dict[str, FoundField]:
+    """The fields of a problem at which the search ended, with their covariances and the weights of their prior."""
+    return {
+        name: FoundField(known, values, of.features, of.coefficients, fitted.covariance[part, part], float(weight))
+        for (name, values), of, part, weight in zip(
+            known.parameters.fields, corrections.values(), space.parts, weights, strict=True
+        )
+    }
 
 
 def _check_local(forward: Forward) -> None:
