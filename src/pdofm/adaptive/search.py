@@ -27,12 +27,16 @@ from pdofm.numerics.sampling import generator
 from pdofm.problem.problem import Problem
 from pdofm.shown import Shown
 from pdofm.solving.fit import fit
+from pdofm.solving.inferred import Inferred
 from pdofm.solving.methods import Method, Newton, fitted
 from pdofm.solving.solution import Solution
 from pdofm.solving.verdict import HIDDEN, VIOLATED, Evidence, Status, Verdict, judge
 
 CONFIRMED = (Status.CONVERGED, Status.MISFIT)
 """What a solution in another space must confirm before it counts."""
+
+CONTRADICTED = (Status.FREE_NUMBERS, Status.MISFIT)
+"""Numbers that the data do not determine, or do not agree with, are no start for a search in another space."""
 
 RESOLVED = 0.1
 """A solution with a smaller estimated error has a correct digit: Newton's iteration may start from it."""
@@ -169,16 +173,21 @@ class Search(Shown):
         return verdict
 
     def solved(self, features: Features, sampling: str = "sobol", counts: tuple[int, int] | None = None) -> Solution:
-        """Solve in a space without taking note of it; a nonlinear problem from the best solution so far."""
-        method, best = self.method, self.best
-        if method is None and best is not None and best.stats.steps and self.resolved:
+        """Solve in a space without taking note of it; a nonlinear problem from the best solution so far, and unknown
+        numbers from those that it has."""
+        method, best, numbers = self.method, self.best, None
+        is_near = self.resolved
+        if isinstance(best, Inferred) and best.verdict.status not in CONTRADICTED:
+            # Numbers are known before the equation holds everywhere.
+            numbers, is_near = best.numbers, best.error_estimate < RESOLVED
+        if method is None and best is not None and best.stats.steps and is_near:
             points = self.verifier.points[: 4 * features.size]
             known = evaluate(best.features, best.coefficients, points)
             method = Newton(initial=fitted(features, points, known))
         inside, around = (None, None) if counts is None else counts
         options = {"sampling": sampling, "tol": self.tol, "key": self.seed, "memory": self._memory}
         options |= {"points": inside, "boundary_points": around}
-        found = fit(self.problem, features, method=method, **options)
+        found = fit(self.problem, features, method=method, numbers=numbers, **options)
         if method is not self.method and not found.verdict.evidence.is_finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)
         return found

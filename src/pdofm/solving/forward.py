@@ -32,12 +32,17 @@ the parameters."""
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Data at their points, as real numbers in one vector."""
+    """Data at their points, as real numbers in one vector.
+
+    Attributes:
+        variation: the norm of their differences from their means, of each of the data, or their own if all are equal.
+    """
 
     blocks: Sequence[Block]
     values: Vector
     noise: Vector | None
     losses: Sequence[tuple[str | None, int]]
+    variation: float
 
     @property
     def is_unscaled(self) -> bool:
@@ -56,7 +61,7 @@ class Measurements:
 def measurements(discretisation: Discretisation) -> Measurements:
     """The data of a problem, in a discretisation of it."""
     problem = discretisation.problem
-    blocks, values, noise, losses = [], [], [], []
+    blocks, values, noise, losses, varied = [], [], [], [], 0.0
     for data, term in problem.measured:
         points = problem.given_points(term)
         normals = np.zeros((len(points), points.shape[1] - problem.layout.has_time))
@@ -66,11 +71,13 @@ def measurements(discretisation: Discretisation) -> Measurements:
         )
         rows, each = data.rows(len(points), probe.shape[1], problem.layout.is_complex)
         values.append(rows.reshape(-1))
+        varied += float(np.sum((rows - np.mean(rows, axis=0)) ** 2))
         noise.append(None if each is None else each.reshape(-1))
         losses.append((data.robust, rows.size))
     known = [each for each in noise if each is not None]
     joined = np.concatenate(values) if values else np.zeros(0)
-    return Measurements(blocks, joined, np.concatenate(known) if known else None, losses)
+    variation = varied**0.5 or float(np.linalg.norm(joined)) or 1.0
+    return Measurements(blocks, joined, np.concatenate(known) if known else None, losses, variation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +93,12 @@ class State:
     @property
     def coefficients(self) -> Coefficients:
         return self.outcome.coefficients
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it is finite, and its iteration has converged or none was needed."""
+        verdict = self.outcome.verdict
+        return (verdict is None or verdict.converged) and bool(np.isfinite(self.residual).all())
 
     @cached_property
     def influence(self) -> Float[np.ndarray, "columns p"]:
@@ -131,7 +144,7 @@ class Forward:
         self.space = space
         self.data = measurements(discretisation)
         self.method = replace(method, keep=KEEP) if isinstance(method, Newton) else method
-        self.last: State | None = None
+        self._is_checked = False
 
     def measuring(self, vector: Float[np.ndarray, " p"]) -> list[Block]:
         """The data with these parameters."""
@@ -148,37 +161,25 @@ class Forward:
         found = [sensitivities(layout, features, block, c, self.space) for block in blocks]
         return np.concatenate([each.reshape(-1, each.shape[2]) for each in found])
 
-    def at(self, vector: Float[np.ndarray, " p"]) -> State:
-        """The solution with these parameters; an iteration for it starts from the last one."""
-        if self.last is not None and np.array_equal(self.last.vector, vector):
-            return self.last
+    def at(self, vector: Float[np.ndarray, " p"], near: State | None = None) -> State:
+        """The solution with these parameters; an iteration for it starts from one that is near, if one is given."""
         base = self.discretisation
         here = replace(base, blocks=self.space.with_values(base.blocks, vector))
-        method = self._continued(vector)
-        outcome, system = self._solved(method, here)
-        if method is not self.method and not is_finished(outcome):  # a bad start
-            outcome, system = self._solved(self.method, here)
-        if self.last is None and method is None and outcome.verdict is not None:
+        method = self._continued(vector, near)
+        start = (method or Linear()).start(here)
+        system = here.system(start, check=not self._is_checked, fold=False)
+        # With parameters for which there is no solution an iteration may run away, which its verdict says.
+        with np.errstate(over="ignore", invalid="ignore"):
+            outcome, self._is_checked = run(method, here, system), True
+        if self.method is None and outcome.verdict is not None:
             self.method = Newton(keep=KEEP)  # it turned out to be nonlinear
         if outcome.verdict is not None:
             system = here.system(outcome.coefficients, fold=False)
-        found = State(self, vector.copy(), here, system, outcome)
-        if self.last is None or is_finished(outcome):
-            self.last = found
-        return found
+        return State(self, vector.copy(), here, system, outcome)
 
-    def _solved(self, method: Method | None, here: Discretisation) -> tuple[Outcome, System]:
-        system = here.system((method or Linear()).start(here), check=self.last is None, fold=False)
-        return run(method, here, system), system
-
-    def _continued(self, vector: Float[np.ndarray, " p"]) -> Method | None:
-        """The method with the start that the last solution suggests."""
-        if self.last is None or not isinstance(self.method, Newton):
+    def _continued(self, vector: Float[np.ndarray, " p"], near: State | None) -> Method | None:
+        """The method with the start that a solution for other parameters suggests."""
+        if near is None or not isinstance(self.method, Newton):
             return self.method
-        step = self.last.influence @ (vector - self.last.vector)
-        return replace(self.method, initial=self.last.coefficients + step.reshape(self.last.coefficients.shape))
-
-
-def is_finished(outcome: Outcome) -> bool:
-    """Whether an iteration has converged, or none was needed."""
-    return outcome.verdict is None or outcome.verdict.converged
+        step = near.influence @ (vector - near.vector)
+        return replace(self.method, initial=near.coefficients + step.reshape(near.coefficients.shape))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from pdofm._types import Vector
 from pdofm.problem.unknown import Number
 
 LEVEL = 0.95
@@ -19,6 +20,9 @@ numbers are dependent up to the errors of the solution."""
 FREE = 10.0
 """A combination of numbers whose standard deviation is this many times their size is not determined."""
 
+OUTLIERS = 0.5
+"""A robust loss forgives outliers as long as they are no more than this part of the data."""
+
 FREE_FIELD = 1.0
 """A field whose standard deviation, in the mean over the domain, is this many times its size is not determined."""
 
@@ -28,6 +32,13 @@ NOTABLE = 0.05
 
 NEGLIGIBLE = 1e-6
 """A number that changes the data by less than this, relatively, is measured against one that changes them by that."""
+
+
+FACTOR = math.e
+"""By which factor a positive number changes at most in a step."""
+
+FAR = 1000.0
+"""How far from their start numbers are looked for: so many times as large or small."""
 
 
 class Numbers:
@@ -63,6 +74,27 @@ class Numbers:
         lower, upper = self.bounds
         room = np.where(np.isfinite(upper - lower), 1e-3 * (upper - lower), 1e-3 * (1 + np.abs(self.inward(vector))))
         return np.clip(self.inward(vector), lower + room, upper - room)
+
+    @property
+    def longest(self) -> np.ndarray:
+        """How far the coordinates may move at once: positive numbers by `FACTOR`."""
+        return np.array([math.log(FACTOR) if number.positive else np.inf for number in self._numbers])
+
+    def elsewhere(self, q: Vector, count: int) -> np.ndarray:
+        """Coordinates of other numbers, that many: between finite bounds, else up to `FAR` times as large or small,
+        with both signs if numbers need not be positive. Coefficients of fields stay."""
+        found = np.tile(q, (count, 1))
+        shares = spread_evenly(count, len(self.names))
+        for i, number in enumerate(self._numbers[: len(self.names)]):
+            (lower, upper), away = number.bounds, 2 * shares[:, i] - 1
+            if np.isfinite(upper - lower):
+                found[:, i] = lower + shares[:, i] * (upper - lower)
+            elif number.positive:
+                found[:, i] = q[i] + away * math.log(FAR)
+            else:
+                found[:, i] = (abs(q[i]) or 1.0) / FAR * np.sinh(away * math.asinh(FAR**2))
+            found[:, i] = np.clip(found[:, i], lower, upper)
+        return found
 
     def outward(self, coordinates: Float[np.ndarray, " p"]) -> np.ndarray:
         """The values at coordinates."""
@@ -142,7 +174,9 @@ class Fitted:
         lower, upper = numbers.bounds
         ends = [numbers.outward(np.clip(q + sign * half, lower, upper)) for sign in (-1, 1)]
         intervals = {n: (float(a), float(b)) for n, a, b in zip(numbers.names, *ends, strict=False)}
-        misfit = None if noise_is_unknown or robust or freedom < 1 else float(chdtrc(freedom, square))
+        loss = float(np.sum(robust_loss(residual**2, thresholds)[0])) if robust else square
+        forgiven = robust and np.mean(np.abs(residual) > np.abs(thresholds)) <= OUTLIERS
+        misfit = None if noise_is_unknown or forgiven or freedom < 1 else float(chdtrc(freedom, loss))
         smallest = NEGLIGIBLE * size * np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         sizes = np.maximum(np.abs(vector), smallest * numbers.slopes(vector))
         sizes[len(numbers.names) :] = [field_sizes[name] for name in numbers.owners[len(numbers.names) :]]
@@ -163,6 +197,14 @@ class Fitted:
         moved = np.abs(change * self.numbers.slopes(self.vector))
         relative = moved / np.concatenate([np.maximum(self.sizes[:first], widths), self.sizes[first:]])
         return float(max(_by_owner(self.numbers, relative).values(), default=0.0))
+
+
+def spread_evenly(count: int, dim: int) -> Float[np.ndarray, "n d"]:
+    """Points that fill the unit cube evenly: multiples, modulo 1, of powers of the root of x^(d+1) = x + 1."""
+    root = 1.0
+    for _ in range(100):
+        root = (1 + root) ** (1 / (dim + 1))
+    return (0.5 + np.arange(1, count + 1)[:, None] * root ** -np.arange(1.0, dim + 1)) % 1.0
 
 
 def _spread(residual: Float[np.ndarray, " r"], thresholds: Float[np.ndarray, " t"], count: float) -> float:

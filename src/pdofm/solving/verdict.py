@@ -40,6 +40,9 @@ AMPLIFYING = 1e5
 rounding, for u' = u over fifteen units of length, and 3e8 for Cauchy data of Laplace's equation."""
 
 
+UNEXPLAINED = 0.5
+"""Of data without known noise at most this may be left when they are fitted, relative to how much they vary."""
+
 UNLIKELY = 1e-6
 """Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise."""
 
@@ -82,6 +85,7 @@ class Evidence:
         freest: where the largest such solution is largest, in words.
         free: the combination of unknown numbers that the data do not determine; empty if they determine all.
         misfit: how probable it is that data with their noise fit as badly as these.
+        unexplained: of data without known noise what is left when they are fitted, relative to how much they vary.
         features, points, usual_points: how many features and collocation points inside the domain were used, and how
             many points are usual for as many features.
     """
@@ -101,6 +105,7 @@ class Evidence:
     freest: str = ""
     free: str = ""
     misfit: float | None = None
+    unexplained: float | None = None
     features: int = 0
     points: int = 0
     usual_points: int = 0
@@ -269,6 +274,9 @@ def _identified(evidence: Evidence) -> Failure | None:
 
 def _fits(evidence: Evidence) -> Failure | None:
     """The misfit of the data must be explained by their noise."""
+    if evidence.unexplained is not None and evidence.unexplained > UNEXPLAINED:
+        message = f"the solution does not explain the data: {evidence.unexplained:.0%} of their variation is left"
+        return Status.MISFIT, message, "check the equation, start elsewhere, or say how noisy the data are (noise=)"
     if evidence.misfit is None or evidence.misfit > UNLIKELY:
         return None
     probability = f"is {evidence.misfit:.0e}" if evidence.misfit > 1e-300 else "is below 1e-300"
