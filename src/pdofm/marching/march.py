@@ -20,8 +20,8 @@ from pdofm.marching.progress import Progress
 from pdofm.marching.radau import radau
 from pdofm.marching.record import Record
 from pdofm.marching.run import Late, Run, Stuck, TooFine, first_run
-from pdofm.marching.spaces import Unsuitable
 from pdofm.marching.statement import Statement
+from pdofm.marching.termat import Unsuitable
 from pdofm.marching.whole import Whole
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem

@@ -14,10 +14,6 @@ States = list[Float[np.ndarray, "... _"]]
 """Functions of x, or several of them in a batch, by order of the time derivative."""
 
 
-class Unsuitable(Exception):
-    """A space does not suit the problem, as turned out late; there may be others."""
-
-
 def forget(space: Any, *names: str) -> None:
     """Remove cached properties of a space."""
     for name in names:

@@ -14,14 +14,15 @@ from jaxtyping import Bool, Complex, Float
 
 from pdofm.calculus.jets import Index
 from pdofm.domain.tree import BoxTree
-from pdofm.errors import SolveError
 from pdofm.features.boxes import BoxPolynomials
 from pdofm.features.patches import Patches
 from pdofm.marching.arrays import Points, Vector
-from pdofm.marching.band import SINGULAR
-from pdofm.marching.separable import SAME, Axis, Bounded, Face, Separated, Tensor, along
-from pdofm.marching.spaces import States, Unsuitable
-from pdofm.marching.statement import Statement, TermAt
+from pdofm.marching.axes import Axis, Bounded, Tensor, along
+from pdofm.marching.diagonal import Diagonal
+from pdofm.marching.separable import Face, Separated
+from pdofm.marching.spaces import States
+from pdofm.marching.statement import Statement
+from pdofm.marching.termat import TermAt
 from pdofm.numerics.nodes import tensor
 
 FIRST, STEP = (12, 14), 1.25
@@ -64,6 +65,7 @@ class Tensors:
         probes = statement.placed(statement.equation, points[:: max(1, len(points) // 256)])
         self._used = probes.used(self._times)
         self._matched = list(statement.matched)
+        self._matrices = {index: np.diag(each)[self._matched] for index, each in parts.constant.items()}
         self.algebraic = np.zeros(self.size, dtype=bool)
         self._data: dict[bytes, np.ndarray] = {}
 
@@ -137,15 +139,9 @@ class Tensors:
 
     def _tested(self, states: States, times: Vector) -> Float[np.ndarray, "p C ..."]:
         """The part of the equation that does not have constant coefficients, tested."""
-        none = np.zeros((1, 1, self.shape[0]))
-        whole = (len(times), len(self._equation.points), self.shape[0])
-
-        def jet(index: Index) -> np.ndarray:
-            if index in self.parts.constant:
-                return np.broadcast_to(none, whole)
-            return self._values(states[index[-1]], index[:-1])
-
-        found = self._equation.residual(times, jet, self._used)
+        found = self._equation.residual(
+            times, lambda index: self._values(states[index[-1]], index[:-1]), self._used, self._matrices
+        )
         tested = np.zeros((len(times), *self.shape))
         if found.any():
             grid = np.swapaxes(found, 1, 2).reshape(len(times), -1, *(len(axis.points) for axis in self._axes))
@@ -177,8 +173,8 @@ class Tensors:
         tests = [np.ones((1, 1)) if a == face.axis else axis.tests for a, axis in enumerate(self._axes)]
         found = self._each(tests, grid) if data.any() else None
         rows = []
-        for entry, (component, value, slope) in enumerate(face.entries):
-            row = self._axes[face.axis].condition(face.side, value, slope)
+        for entry, (component, _, _) in enumerate(face.entries):
+            row = self.bounded[component][face.axis].rows[face.side]
             own = along(row[None], state[:, component], face.axis, self.dim)
             rows.append((own if found is None else own + found[:, entry]).reshape(len(times), -1))
         return np.concatenate(rows, axis=1)
@@ -194,7 +190,6 @@ class Tensors:
                 lambda index: none if index in constant else self._values(states[index[-1]], index[:-1]),
                 self._used,
             )
-            self._check(found)
             for a, index in enumerate(self._used):
                 own = found[:, np.argsort(self._matched), a, np.arange(self.shape[0])]
                 powers[index[-1]] += 0.0 if any(index[:-1]) else (own.max(axis=0) + own.min(axis=0)) / 2
@@ -203,17 +198,11 @@ class Tensors:
             powers[in_time] += 0.0 if any(orders) else factor
         return Linear(powers)
 
-    def _check(self, coefficients: Float[np.ndarray, "n k a C"]) -> None:
-        """Raise `Unsuitable` if coefficients vary that were found to be constant."""
-        for a, index in enumerate(self._used):
-            if index in self.parts.constant:
-                should = np.diag(self.parts.constant[index])[self._matched]
-                if np.max(np.abs(coefficients[:, :, a] - should)) > SAME * np.max(np.abs(should)):
-                    raise Unsuitable
-
-    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> "TensorFactors":
+    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> Diagonal:
         """The equations for functions that grow as exp(rate t)."""
-        return TensorFactors(self, (rates[:, None] ** np.arange(len(linear.powers))) @ linear.powers)
+        return Diagonal(
+            self.parts, self._axes, self.bounded, (rates[:, None] ** np.arange(len(linear.powers))) @ linear.powers
+        )
 
     @cached_property
     def bounded(self) -> list[list[Bounded]]:
@@ -227,27 +216,6 @@ class Tensors:
             own = self._axes[key[0]]
             known[key] = Bounded(own, np.stack([own.condition(*each) for each in key[1:]]))
         return [[known[axis, *rows[c, axis]] for axis in range(self.dim)] for c in range(self.shape[0])]
-
-    def given(self, rows: Tensor) -> list[list[Tensor]]:
-        """What conditions ask for, by component and axis: the values at both ends are beside each other along it."""
-        found = [[np.zeros(0)] * self.dim for _ in range(self.shape[0])]
-        start = 0
-        for face in self.parts.faces:
-            shape = tuple(1 if a == face.axis else n for a, n in enumerate(self.counts))
-            for component, _, _ in face.entries:
-                here = rows[..., start : start + math.prod(shape)].reshape(*rows.shape[:-1], *shape)
-                start += math.prod(shape)
-                if not found[component][face.axis].size:
-                    both = tuple(2 if a == face.axis else n for a, n in enumerate(self.counts))
-                    found[component][face.axis] = np.zeros((*rows.shape[:-1], *both), dtype=rows.dtype)
-                at = [slice(None)] * here.ndim
-                at[here.ndim - self.dim + face.axis] = slice(face.side, face.side + 1)
-                found[component][face.axis][tuple(at)] = here
-        return found
-
-    def second(self, of: Tensor, axis: int) -> Tensor:
-        """The second derivative along an axis."""
-        return along(self._axes[axis].second, of, axis, self.dim)
 
     # The answer
 
@@ -325,54 +293,3 @@ class Tensors:
 def finer(count: int) -> int:
     """The number of polynomials after one that does not suffice."""
     return math.ceil(STEP * count)
-
-
-class TensorFactors:
-    """The equations in eigenfunctions, for several rates."""
-
-    def __init__(self, space: Tensors, factors: Complex[np.ndarray, "k C"]):
-        self._space, self._factors = space, factors
-        self._sizes = []
-        for component, by_axis in enumerate(space.bounded):
-            sizes = factors[:, component].reshape(-1, *[1] * space.dim)
-            for (*orders, _), factor in space.parts.constant.items():
-                if any(orders):
-                    axis = int(np.argmax(orders))
-                    shape = tuple(-1 if a == axis else 1 for a in range(space.dim))
-                    sizes = sizes + factor[component] * by_axis[axis].rates.reshape(shape)
-            if np.any(sizes == 0):
-                raise SolveError(SINGULAR)
-            self._sizes.append(sizes)
-
-    def solve(self, rows: Complex[np.ndarray, "k _"]) -> Complex[np.ndarray, "k _"]:
-        """The functions for right-hand sides: the tested equation, then the conditions."""
-        space = self._space
-        whole, found = (len(rows), *space.shape), np.empty((len(rows), *space.shape), dtype=complex)
-        tested, given = rows[:, : space.size].reshape(whole), space.given(rows[:, space.size :])
-        for component, by_axis in enumerate(space.bounded):
-            known = self._lifted(by_axis, given[component])
-            rest = tested[:, component] - self._factors[:, component].reshape(-1, *[1] * space.dim) * known
-            for (*orders, _), factor in space.parts.constant.items():
-                if any(orders):
-                    rest = rest - factor[component] * space.second(known, int(np.argmax(orders)))
-            parts = np.stack([rest.real, rest.imag])
-            for axis, one in enumerate(by_axis):
-                parts = along(one.modes.T, parts, axis, space.dim)
-            solved = (parts[0] + 1j * parts[1]) / self._sizes[component]
-            parts = np.stack([solved.real, solved.imag])
-            for axis, one in enumerate(by_axis):
-                parts = along(one.modes, parts, axis, space.dim)
-            found[:, component] = known + parts[0] + 1j * parts[1]
-        return found.reshape(len(rows), -1)
-
-    def _lifted(self, by_axis: list[Bounded], given: list[Tensor]) -> Tensor:
-        """A function that meets the conditions, axis by axis; it keeps those along earlier axes."""
-        dim, found = self._space.dim, None
-        for axis, (one, values) in enumerate(zip(by_axis, given, strict=True)):
-            lacking = values if found is None else values - along(one.rows, found, axis, dim)
-            for earlier, other in enumerate(by_axis[:axis]):
-                lacking = lacking - along(other.lift @ other.rows, lacking, earlier, dim)
-            more = along(one.lift, lacking, axis, dim)
-            found = more if found is None else found + more
-        assert found is not None
-        return found
