@@ -65,6 +65,20 @@ def test_references_agree_with_a_march(name):
     assert reference.relative_l2(u) < 1e-7
 
 
+def test_the_reference_for_nonlinear_heat_is_small_and_agrees_with_a_march():
+    reference, problem = pf.zoo.reference("heat-nonlinear"), pf.zoo.get("heat-nonlinear")
+    assert reference.error < 1e-6
+    assert reference.weights.sum() == pytest.approx(1.0)
+    assert np.all(problem.domain.contains(reference.points, tol=1e-9))
+    assert (FOLDER / "heat-nonlinear.safetensors").stat().st_size <= 200 * 1024
+    early = reference.until(2.0)
+    end = float(early.points[:, -1].max())
+    u = pf.march(problem.replace(domain=pf.SpaceTime(problem.domain.space, end)), tol=1e-3)
+    assert u.converged, u.reason
+    assert len(early.points) >= 300
+    assert early.relative_l2(u) < 1e-3
+
+
 def test_the_reference_for_burgers_equation_is_the_integral_of_cole_and_hopf():
     """By adaptive quadrature of both integrals, at one point beside the front."""
     from scipy.integrate import quad

@@ -10,7 +10,7 @@ import scipy.fft as fft
 from common import etdrk4, radau, save
 
 END, TIMES, POINTS = 100.0, 12, 384
-WAVES, STEP = (96, 384), 1 / 64
+WAVES, STEP = (96, 384), 1 / 256
 HOW = "sines, ETDRK4; error: with three quarters of the waves and steps of twice the length"
 
 

@@ -73,6 +73,7 @@ class Symbol:
         self._looks_elsewhere = False
         self._pruned: _Compiled | None = None
         self._seen: set[int] = set()
+        self._restricted: dict[tuple[Index, ...], _Compiled] = {}
 
     @property
     def is_small(self) -> bool:
@@ -186,9 +187,16 @@ class Symbol:
                 return None
         return found
 
-    def values(self, points: Points, normals: SpaceNormals, jet: Jet) -> Float[np.ndarray, "n k"]:
-        """The left side at points at the jet of a function, without its coefficients."""
-        return self._compiled(points, normals).values(points, normals, jet, VALUE_POINTS)
+    def values(
+        self, points: Points, normals: SpaceNormals, jet: Jet, indices: tuple[Index, ...] | None = None
+    ) -> Float[np.ndarray, "n k"]:
+        """The left side at points at the jet of a function, without its coefficients. With `indices`, the jet has these
+        derivatives, and all others are zero."""
+        if indices is None:
+            return self._compiled(points, normals).values(points, normals, jet, VALUE_POINTS)
+        if indices not in self._restricted:
+            self._restricted[indices] = _Compiled(self, indices)
+        return self._restricted[indices].values(points, normals, jet, VALUE_POINTS)
 
     def sensitivities(self, points: Points, normals: SpaceNormals, jet: Jet) -> Float[np.ndarray, "n k e"]:
         """The derivatives of the left side at the jet of a function with respect to the entries of parameters behind

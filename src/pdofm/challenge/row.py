@@ -98,10 +98,10 @@ def of_the_zoo(name: str, group: str, tol: float, published: Published = Publish
     return Row(name, group, pf.zoo.describe(name), partial(solved, name), tol, published, quick=quick)
 
 
-def solved(name: str, tol: float) -> Answer:
+def solved(name: str, tol: float, max_seconds: float | None = None) -> Answer:
     """Solve a problem of the zoo and compare the solution with its reference."""
     problem, reference = pf.zoo.get(name), pf.zoo.reference(name)
-    solution = pf.solve(problem, tol=tol)
+    solution = pf.solve(problem, tol=tol, max_seconds=max_seconds)
     if reference is None:
         return answered(solution, math.nan)
     return answered(solution, reference.relative_l2(solution), reference.error)

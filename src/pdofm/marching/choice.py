@@ -8,8 +8,10 @@ import numpy as np
 
 from pdofm.errors import SolveError
 from pdofm.marching.intervals import Intervals
+from pdofm.marching.separable import separated
 from pdofm.marching.spaces import Space
 from pdofm.marching.statement import Statement
+from pdofm.marching.tensors import Tensors
 from pdofm.marching.tiles import Tiles, fills_boxes
 from pdofm.marching.waves import Waves
 from pdofm.marching.whole import Whole
@@ -19,6 +21,9 @@ MOST_WAVES = {1: 5000, 2: 400_000, 3: 1_000_000}
 
 TILE_DEGREES = {2: (6, 12), 3: (4, 6)}
 """The lowest and the highest degree in boxes, by dimension."""
+
+MOST_IN_TENSORS = {2: 160_000, 3: 400_000}
+"""Unknowns of products of polynomials in a box, by dimension."""
 
 MOST_IN_TILES = 60_000
 """Unknowns in boxes."""
@@ -75,7 +80,11 @@ def spaces(statement: Statement, slab_tol: float, floor: float = 1.0, number: in
         found.append((lambda: Intervals.first(statement, degree), MOST_IN_INTERVALS))
     if not found and space.dim in TILE_DEGREES:
         fills = fills_boxes(statement)
-        if not statement.periodic:
+        parts = separated(statement)
+        if parts is not None:
+            most = MOST_IN_TENSORS[space.dim] * statement.components
+            found.append((lambda: Tensors.first(statement, parts, number), most))
+        elif not statement.periodic:
             most = MOST_BEFORE_TILES if fills else sys.maxsize
             found.append((lambda: Whole.first(statement, number), most))
         if fills:

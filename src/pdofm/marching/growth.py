@@ -7,7 +7,7 @@ import numpy as np
 from pdofm.marching.projected import growth
 from pdofm.marching.run import Run
 from pdofm.marching.slab import after, linearised_at
-from pdofm.marching.statement import Overlooked
+from pdofm.marching.termat import Overlooked
 from pdofm.marching.whole import Whole
 
 CHANGE = 1e-5

@@ -24,7 +24,8 @@ from pdofm.marching.arrays import Mask, Points, Vector
 from pdofm.marching.band import BandFactors, BandPattern
 from pdofm.marching.dyadic import Boxes, chebyshev_fit, halved, joined, local_sizes
 from pdofm.marching.spaces import States, forget
-from pdofm.marching.statement import PROBES, Statement, TermAt
+from pdofm.marching.statement import PROBES, Statement
+from pdofm.marching.termat import TermAt
 
 FIRST_LEVEL = 5
 """The interval is first cut into 2^5 parts, to see details of the initial values; those not needed are joined again."""

@@ -14,7 +14,8 @@ from pdofm.discrete.skeleton import on_part, seams
 from pdofm.domain import Part
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.spaces import States
-from pdofm.marching.statement import JetOf, Statement, TermAt
+from pdofm.marching.statement import Statement
+from pdofm.marching.termat import JetOf, TermAt
 from pdofm.marching.trees import part_in_space
 
 MORE_POINTS = 2

@@ -21,6 +21,7 @@ from pdofm.marching.radau import radau
 from pdofm.marching.record import Record
 from pdofm.marching.run import Late, Run, Stuck, TooFine, first_run
 from pdofm.marching.statement import Statement
+from pdofm.marching.termat import Unsuitable
 from pdofm.marching.whole import Whole
 from pdofm.numerics.distance import relative_sizes
 from pdofm.problem.problem import Problem
@@ -214,7 +215,7 @@ class _March:
                             self.record.add(number, attempt, run)
                             show(run.time)
                     return run, None
-                except TooFine:
+                except (TooFine, Unsuitable):
                     continue
         except KeyboardInterrupt:
             time_reached = self.statement.domain.t0 if run is None else run.time

@@ -13,7 +13,8 @@ from jaxtyping import Float
 from pdofm.calculus.symbol import random_jet
 from pdofm.domain import Part
 from pdofm.marching.arrays import Points, Vector
-from pdofm.marching.statement import Statement, TermAt
+from pdofm.marching.statement import Statement
+from pdofm.marching.termat import TermAt
 from pdofm.problem.data import values_at
 
 LOOKED = 2048

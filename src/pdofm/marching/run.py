@@ -14,7 +14,7 @@ from pdofm.marching.pulses import LEVEL, pulses_of
 from pdofm.marching.radau import Radau
 from pdofm.marching.slab import Matrices, Slab, linearised_at, solve_slab
 from pdofm.marching.spaces import Space, States
-from pdofm.marching.statement import Overlooked
+from pdofm.marching.termat import Overlooked
 
 LADDER = 52
 """The shortest slab is the whole time divided by 2^52, below which times are no longer distinct."""

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from pdofm.errors import SolveError
 from pdofm.marching.arrays import Vector
+from pdofm.marching.mixing import Mixing
 from pdofm.marching.radau import Radau
 from pdofm.marching.spaces import Space, States
 
@@ -71,12 +72,13 @@ def solve_slab(
     """
     space, times = matrices.space, time + length * scheme.nodes
     change, size, is_fresh = np.zeros((scheme.stages, space.size)), math.inf, matrices.time == time
+    mixing = Mixing()
     for step in range(1, MOST_STEPS + 1):
         states = _derivatives(scheme, start, change, length)
         delta = _correction(matrices, scheme, length, states, times)
         if delta is None:
             return None
-        change = change - delta
+        last, change = change, change - delta
         before, size = size, float(np.max(space.norms(delta) / scale))
         rate = size / before
         if (size <= tol * (1 - rate) and (step > 1 or size == 0)) or (rate > SLOW and size <= min(ROUNDED, 100 * tol)):
@@ -86,12 +88,15 @@ def solve_slab(
                 return None
             # The iteration leads away: begin again, with matrices for the start of this slab.
             matrices, change = Matrices(space, _one(start, space), time), np.zeros_like(change)
-            size, is_fresh = math.inf, True
+            size, is_fresh, mixing = math.inf, True, Mixing()
         elif rate > SLOW and not is_fresh:
             # It converges slowly: new matrices, for what is known of the middle of this slab.
             middle = scheme.stages // 2
             states = [each[middle : middle + 1] for each in _derivatives(scheme, start, change, length)]
             matrices, size, is_fresh = Matrices(space, states, float(times[middle])), math.inf, True
+            mixing = Mixing()
+        else:
+            change = mixing.after(last, -delta)
     return None
 
 

@@ -23,7 +23,8 @@ from pdofm.marching.orthogonal import Orthonormal
 from pdofm.marching.projected import Conditions, Linear, Modes, Projected
 from pdofm.marching.singular import Row, compatible, joined, rule_at_corners, singular_corners
 from pdofm.marching.spaces import Factors, FactorsByRate, States
-from pdofm.marching.statement import JetOf, Statement, TermAt
+from pdofm.marching.statement import Statement
+from pdofm.marching.termat import JetOf, TermAt
 from pdofm.marching.trees import part_in_space
 
 PER_AXIS = 1.8
