@@ -59,6 +59,12 @@ def test_an_answer_is_judged_by_its_own_word_and_by_the_truth(tmp_path):
     assert math.isnan(wrong.ahead)
 
 
+def test_an_error_that_is_not_known_is_not_ahead_of_any(tmp_path):
+    (unknown,) = run([row("unknown", math.nan, 1e-9, True, 1e-5)], tmp_path)
+    assert math.isnan(unknown.ahead)
+    assert "inf" not in " ".join(report.cells(unknown))
+
+
 def test_an_estimate_decides_whether_an_answer_has_converged():
     answer = Answer(5e-3, 1e-4, True, "a space", 10)
     assert estimated(answer, 1.3e-2, 2e-2).converged
