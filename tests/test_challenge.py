@@ -3,10 +3,13 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
+import pdofm as pf
 from pdofm import challenge
-from pdofm.challenge import report
+from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.challenge import flows, report
 from pdofm.challenge.row import Answer, Published, Row, estimated, largest_relative
 from pdofm.errors import PdofmError
 from pdofm.experiments import runner
@@ -95,6 +98,18 @@ def test_a_problem_is_solved_by_nothing_but_its_tolerance(tmp_path):
     assert "http" not in page.replace("http-equiv", "")  # self-contained
     assert "| poisson-corner |" in (tmp_path / "tables.md").read_text()
     assert json.loads(json.dumps(report.as_json([entry])))[0]["converged"] is True
+
+
+@pytest.mark.parametrize("name", flows.PUBLISHED)
+def test_velocities_in_the_cavity_agree_with_the_published_ones_to_six_digits(name):
+    np.testing.assert_allclose(flows.PUBLISHED[name], flows.CENTRE_LINES[name], rtol=5e-7)
+
+
+def test_the_flow_under_a_regular_lid_agrees_with_a_galerkin_method():
+    reference = pf.zoo.reference("cavity-regular")
+    assert reference.error < 1e-7
+    assert reference.weights.sum() == pytest.approx(1.0)
+    assert reference.relative_l2(solve_in_boxes(pf.zoo.get("cavity-regular"), 1e-4)) < 1e-4
 
 
 def test_eigenvalues_are_compared_in_order():

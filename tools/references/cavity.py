@@ -128,8 +128,10 @@ class Cavity:
         self.lifted = {each: self._lifted(self.nodes, self.nodes, each) for each in _UP_TO_THIRD}
         self.c = np.zeros((size, size))
         if start is not None:  # the same function, as far as the new series allows
-            inverse = np.linalg.pinv(self.tables[0])
-            self.c = inverse @ (start.known[0] + start._smooth(0, 0) - self.known[0] - self.lifted[0, 0]) @ inverse.T
+            nodes = start.nodes
+            inverse = np.linalg.pinv(_shen(nodes, size, 0))
+            series = self._series(*np.meshgrid(nodes, nodes, indexing="ij"))[0] + self._lifted(nodes, nodes, (0, 0))
+            self.c = inverse @ (start.known[0] + start._smooth(0, 0) - series) @ inverse.T
         self._newton()
 
     def _series(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -294,11 +296,11 @@ def main() -> None:
         "Galerkin's method for the stream function with series at the corners; the error is the distance of two degrees"
     )
     save("cavity-regular", x, np.full(len(x), 1 / len(x)), values, error, how)
-    for size in (48, 64, 80):
-        found = None
-        for reynolds in (100.0, 400.0, 1000.0):
-            found = Cavity(reynolds, "classical", size, found)
-            print(reynolds, size, *(f"{each:.10f}" for each in found.extremes()), flush=True)
+    found = None
+    for reynolds in (100.0, 400.0, 1000.0):
+        found = Cavity(reynolds, "classical", 64, found)
+        for each in (found, Cavity(reynolds, "classical", 88, found)):
+            print(reynolds, each.size, *(f"{value:.10f}" for value in each.extremes()), flush=True)
 
 
 if __name__ == "__main__":
