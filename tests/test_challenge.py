@@ -3,10 +3,13 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
+import pdofm as pf
 from pdofm import challenge
-from pdofm.challenge import report
+from pdofm.adaptive.boxes import solve_in_boxes
+from pdofm.challenge import flows, report
 from pdofm.challenge.row import Answer, Published, Row, estimated, largest_relative
 from pdofm.errors import PdofmError
 from pdofm.experiments import runner
@@ -59,6 +62,12 @@ def test_an_answer_is_judged_by_its_own_word_and_by_the_truth(tmp_path):
     assert math.isnan(wrong.ahead)
 
 
+def test_an_error_that_is_not_known_is_not_ahead_of_any(tmp_path):
+    (unknown,) = run([row("unknown", math.nan, 1e-9, True, 1e-5)], tmp_path)
+    assert math.isnan(unknown.ahead)
+    assert "inf" not in " ".join(report.cells(unknown))
+
+
 def test_an_estimate_decides_whether_an_answer_has_converged():
     answer = Answer(5e-3, 1e-4, True, "a space", 10)
     assert estimated(answer, 1.3e-2, 2e-2).converged
@@ -89,6 +98,18 @@ def test_a_problem_is_solved_by_nothing_but_its_tolerance(tmp_path):
     assert "http" not in page.replace("http-equiv", "")  # self-contained
     assert "| poisson-corner |" in (tmp_path / "tables.md").read_text()
     assert json.loads(json.dumps(report.as_json([entry])))[0]["converged"] is True
+
+
+@pytest.mark.parametrize("name", flows.PUBLISHED)
+def test_velocities_in_the_cavity_agree_with_the_published_ones_to_six_digits(name):
+    np.testing.assert_allclose(flows.PUBLISHED[name], flows.CENTRE_LINES[name], rtol=5e-7)
+
+
+def test_the_flow_under_a_regular_lid_agrees_with_a_galerkin_method():
+    reference = pf.zoo.reference("cavity-regular")
+    assert reference.error < 1e-7
+    assert reference.weights.sum() == pytest.approx(1.0)
+    assert reference.relative_l2(solve_in_boxes(pf.zoo.get("cavity-regular"), 1e-4)) < 1e-4
 
 
 def test_eigenvalues_are_compared_in_order():

@@ -61,7 +61,7 @@ def solve(
         policy: which spaces the search tries, by default `default_policy`; ``solution.attempts`` tells what was tried,
             and why.
         max_features, max_seconds: the budget of the search: features per component, by default 2000 in one dense
-            matrix and 200 000 unknowns in boxes, and the time after which nothing new is begun, by default 120 (an
+            matrix and 300 000 unknowns in boxes, and the time after which nothing new is begun, by default 120 (an
             attempt that runs is not interrupted).
         candidates: features that are at hand, trained ones for instance; the search tries them first.
         cluster: a `dask.distributed.Client`; its workers make the rows of the equations, in shares, or search for a

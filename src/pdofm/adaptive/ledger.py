@@ -11,7 +11,7 @@ from pdofm.solving.stats import Attempt
 MOST_FEATURES = 2000
 """Default budget of features per component of one dense factorisation, which takes seconds."""
 
-MOST_IN_BOXES = 200_000
+MOST_IN_BOXES = 300_000
 """Default budget of unknowns in boxes, where time grows little faster than their number."""
 
 

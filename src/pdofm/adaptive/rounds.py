@@ -48,7 +48,7 @@ PHASE = 12.0
 MOST_FIRST_BOXES = {1: 500, 2: 40, 3: 8}
 """Boxes along each axis at the start, at most, by dimension."""
 
-MARKED = 0.05
+MARKED = 0.025
 """Patches are refined whose indicator is above this fraction of the largest."""
 
 HALVED = 0.75

@@ -41,9 +41,11 @@ class Entry:
 
     @property
     def ahead(self) -> float:
-        """The published error divided by ours."""
+        """The published error divided by ours; NaN if one of them is not known."""
         published, error = self.row.published.error, self.metrics["error"]
-        return math.nan if published is None else published / error if error > 0 else math.inf
+        if published is None or math.isnan(error):
+            return math.nan
+        return published / error if error > 0 else math.inf
 
     @property
     def verdict(self) -> str:

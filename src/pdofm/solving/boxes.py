@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from pdofm._types import Coefficients, Vector
 from pdofm.calculus.symbol import symbol_of
@@ -141,6 +141,7 @@ def fit_boxes(
         return _judged(local, terms, system, local.coefficients(system.solution), 0.0, [], seed)
     iterate, steps = start, []
     inside = [placed for term, placed in places if term.on is None]
+    shares = _shares(cover, np.concatenate([placed.patch for placed in inside]))
     old = np.zeros((cover.features.size, local.components)) if start is None else None
     while True:
         terms = [local.linearised(*each, iterate) for each in places]
@@ -148,7 +149,7 @@ def fit_boxes(
         new = local.coefficients(system.solution)
         if old is not None:
             new = _advanced(local, places, old, new)
-        change = _change(inside, local.weights(terms), iterate, (cover.features, new))
+        change = _change(inside, shares, local.weights(terms), iterate, (cover.features, new))
         steps.append({"residual": _merit(local, places, new), "change": change})
         # Newton's iteration converges quadratically: the next step would be about as large as the square of this one.
         left = min(change, (QUADRATIC * change) ** 2)
@@ -157,14 +158,23 @@ def fit_boxes(
         old, iterate = new, (cover.features, new)
 
 
-def _change(inside: Sequence[Placed], weights: Float[np.ndarray, "P C"], old: Iterate | None, new: Iterate) -> float:
-    """How far two functions are from each other at points, relative to the second. The unknowns are weighted, as a
-    pressure that is not bounded would hide all else."""
+def _change(
+    inside: Sequence[Placed], shares: Vector, weights: Float[np.ndarray, "P C"], old: Iterate | None, new: Iterate
+) -> float:
+    """How far two functions are from each other in L2, relative to the second, by points with their shares of it. The
+    unknowns are weighted, as a pressure that is not bounded would hide all else."""
     points, patch = (np.concatenate([getattr(each, name) for each in inside]) for name in ("points", "patch"))
-    which = [(0,) * points.shape[1]]
-    after = new[0].expand(points, which, new[1])[0] * weights[patch]
-    before = np.zeros_like(after) if old is None else old[0].expand(points, which, old[1])[0] * weights[patch]
+    which, counted = [(0,) * points.shape[1]], shares[:, None] * weights[patch]
+    after = new[0].expand(points, which, new[1])[0] * counted
+    before = np.zeros_like(after) if old is None else old[0].expand(points, which, old[1])[0] * counted
     return float(np.linalg.norm(after - before) / max(np.linalg.norm(after), 1e-300))
+
+
+def _shares(cover: AnyCover, patch: Int[np.ndarray, " n"]) -> Vector:
+    """The root of the volume that each of some points, given by their patches, stands for."""
+    counts = np.bincount(patch, minlength=len(cover.patches))
+    volumes = np.prod(cover.patches.upper - cover.patches.lower, axis=1) * cover.fraction
+    return np.sqrt(volumes / np.maximum(counts, 1))[patch]
 
 
 def _advanced(
@@ -310,9 +320,7 @@ def distance(first: BoxFit, second: BoxFit, singular: Sequence[Vector]) -> float
     """The relative L2 distance of two solutions, by points in each patch of the second; of the component that differs
     most. The closest surroundings of singular points are left out: a pressure is not bounded there."""
     placed, cover = second.fresh, second.cover
-    counts = np.bincount(placed.patch, minlength=len(cover.patches))
-    volumes = np.prod(cover.patches.upper - cover.patches.lower, axis=1) * cover.fraction
-    weights = np.sqrt(volumes / np.maximum(counts, 1))[placed.patch][:, None]
+    weights = _shares(cover, placed.patch)[:, None]
     for point in singular:
         near = np.linalg.norm(placed.points - point, axis=1) < SURROUNDINGS * cover.domain.size
         weights[near] = 0.0

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 from pdofm._types import Coefficients
 from pdofm.calculus.terms import Term, in_layout
@@ -19,6 +20,7 @@ from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
 from pdofm.errors import ProblemError
 from pdofm.features import Features, InBoxes, RegionFeatures
+from pdofm.features.patches import tensor_indices
 from pdofm.features.regions import RegionPolynomials
 from pdofm.problem.conditions import Residual, Value, takes_normal
 from pdofm.problem.data import Given
@@ -35,7 +37,8 @@ ROUNDING = 1e-15
 """Two rules that differ by less than this, relative to the integral of the absolute value, differ by rounding."""
 
 FINEST = 0.8
-"""Features whose rank is at least this, relative to the last, are the finest ones."""
+"""Features whose rank is at least this, relative to the last, are the finest ones; in boxes polynomials whose degree
+along an axis is above this fraction of the highest."""
 
 SIZED = 500
 """Points at which the sizes of functions are compared."""
@@ -153,7 +156,7 @@ def _moved(
 ) -> float:
     """The integral of the change of the integrand, if the finest features change as much as the solution may be
     wrong."""
-    finest = np.asarray(features.ranks) >= FINEST * np.max(features.ranks)
+    finest = _finest(problem, features)
     if len(finest) != len(coefficients):
         return 0.0
     tail, points = np.where(finest[:, None], coefficients, 0.0), problem.domain.sample(SIZED)
@@ -167,6 +170,18 @@ def _moved(
         for each in (coefficients, coefficients + relative_error * size / part * tail)
     )
     return float(np.max(weights @ np.abs(changed - values), initial=0.0))
+
+
+def _finest(problem: Problem, features: Features) -> Bool[np.ndarray, " m"]:
+    """Which features are the finest ones; in boxes the highest polynomials of each whole box. Those of a box that the
+    boundary cuts are large outside of the domain, and say nothing of the error in it."""
+    if not isinstance(features, InBoxes):
+        return np.asarray(features.ranks) >= FINEST * np.max(features.ranks)
+    patches, found = features.patches, np.zeros(features.size, dtype=bool)
+    for patch in np.flatnonzero(cover_of(problem.domain, features).whole & patches.are_polynomials).tolist():
+        degrees = patches.shape(patch)
+        found[patches.polynomials(patch)] = np.any(tensor_indices(degrees) > FINEST * np.array(degrees), axis=1)
+    return found
 
 
 def _check(of: Any, on: Any) -> None:

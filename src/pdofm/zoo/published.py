@@ -164,6 +164,12 @@ def cavity_100() -> Problem:
 
 
 @_register
+def cavity_400() -> Problem:
+    """The lid-driven cavity at Re = 400."""
+    return cavity(400.0, regular=False)
+
+
+@_register
 def cavity_1000() -> Problem:
     """The lid-driven cavity at Re = 1000."""
     return cavity(1000.0, regular=False)
