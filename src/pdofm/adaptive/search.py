@@ -176,11 +176,9 @@ class Search(Shown):
         """Solve in a space without taking note of it; a nonlinear problem from the best solution so far, and unknown
         numbers from those that it has."""
         method, best, numbers = self.method, self.best, None
-        is_near = self.resolved
         if isinstance(best, Inferred) and best.verdict.status not in CONTRADICTED:
-            # Numbers are known before the equation holds everywhere.
-            numbers, is_near = best.numbers, best.error_estimate < RESOLVED
-        if method is None and best is not None and best.stats.steps and is_near:
+            numbers = best.numbers
+        if method is None and best is not None and best.stats.steps and self._is_start(best):
             points = self.verifier.points[: 4 * features.size]
             known = evaluate(best.features, best.coefficients, points)
             method = Newton(initial=fitted(features, points, known))
@@ -191,6 +189,13 @@ class Search(Shown):
         if method is not self.method and not found.verdict.evidence.is_finished:  # a bad start: from zero, then
             found = fit(self.problem, features, method=self.method, **options)
         return found
+
+    def _is_start(self, best: Solution) -> bool:
+        """Whether Newton's iteration may start from a solution. Where numbers are unknown, the solution for the last
+        ones is needed long before the equation holds everywhere."""
+        if isinstance(best, Inferred):
+            return best.error_estimate < RESOLVED and best.verdict.status not in CONTRADICTED
+        return self.resolved
 
     def grow(
         self,
