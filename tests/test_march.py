@@ -570,6 +570,20 @@ def test_nothing_stays_nothing(space):
     assert not u(problem.domain.sample(100, "random", key=1)).any()
 
 
+@pytest.mark.parametrize(
+    "space", [pf.Interval(0, 1), pf.Box([0, 0], [1, 1]), pf.Disk([0, 0], 1.0)], ids=["interval", "box", "disk"]
+)
+def test_a_small_solution_that_is_zero_at_the_start_is_as_accurate_as_a_large_one(space):
+    def exact(x, t):
+        return 1e-12 * jnp.sin(3 * t) ** 2 * jnp.sin(5 * x[0]) * (jnp.cos(x[1]) if len(x) > 1 else 1.0)
+
+    u = pf.march(heat(space, exact), tol=1e-6)
+    error = u.errors().relative_l2
+    assert u.converged
+    assert error < 1e-6
+    assert u.error_estimate > 0.1 * error
+
+
 def test_a_coefficient_that_changes_for_a_short_time_is_seen_on_a_disk():
     """The slowest mode of heat decays as exp(-j² C(t)), where C is the integral of the conductivity."""
     zero = 2.404825557695773

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from pdofm.marching.arrays import Vector
 from pdofm.marching.pulses import LEVEL, pulses_of
 from pdofm.marching.radau import Radau
-from pdofm.marching.slab import Matrices, Slab, linearised_at, solve_slab
+from pdofm.marching.slab import Matrices, Slab, linearised_at, sizes_ahead, solve_slab
 from pdofm.marching.spaces import Space, States
 from pdofm.marching.termat import Overlooked
 
@@ -42,6 +42,9 @@ SHORT = 20
 """Slabs shorter than the whole time divided by 2^20 occur at singular times, such as a start that contradicts the
 conditions. Their tolerance is that of the whole time: they contribute to the error over all time by the root of their
 length."""
+
+NOTHING = 1e-10
+"""A component that is zero at the start and grows to less than this fraction of the largest one may be rounding."""
 
 ITERATION = 0.02
 """The last step of the iteration on a slab, as a fraction of the tolerance of a slab."""
@@ -268,12 +271,22 @@ def first_run(make: Callable[[], Space], scheme: Radau, tol: float, most_unknown
             continue
 
 
+def _sizes(space: Space, states: States, scheme: Radau) -> Vector:
+    """The size of each component at the start; if all are zero there, until the end. One where it is not known."""
+    sizes = space.norms(states[0])
+    if not sizes.any():
+        domain = space.statement.domain
+        matrices = linearised_at(space, states, domain.t0)
+        sizes = sizes_ahead(matrices, scheme, states, domain.t0, domain.t1 - domain.t0) * np.ones(len(sizes))
+        sizes = np.where(sizes > NOTHING * sizes.max(), sizes, 0.0)
+    return np.where(sizes > 0, sizes, 1.0)
+
+
 def _at_start(space: Space, scheme: Radau, tol: float, most_unknowns: int) -> Run:
     """A run in a space that is refined until it represents the initial values, then coarsened."""
     states = space.fitted()
     while True:
-        size = space.norms(states[0])
-        scale = np.where(size > 0, size, 1.0)
+        scale = _sizes(space, states, scheme)
         marks = space.marked(space.tails(states[0][None], scale), tol)
         if marks is None:
             break

@@ -113,6 +113,15 @@ def after(matrices: Matrices, scheme: Radau, start: States, time: float, length:
     return [each[-1] for each in _derivatives(scheme, start, change, length)[: len(start)]]
 
 
+def sizes_ahead(matrices: Matrices, scheme: Radau, start: States, time: float, length: float) -> Vector:
+    """The size of each component on a slab, however long, after one step of the iteration; zero where that is not
+    finite. It tells the size of a solution that is zero at the start."""
+    states = _derivatives(scheme, start, np.zeros((scheme.stages, matrices.space.size)), length)
+    delta = _correction(matrices, scheme, length, states, time + length * scheme.nodes)
+    sizes = np.zeros(1) if delta is None else matrices.space.norms(delta).max(axis=0)
+    return np.where(np.isfinite(sizes), sizes, 0.0)
+
+
 def _one(start: States, space: Space) -> States:
     """A state with its highest time derivative, taken to be zero."""
     return [*(each[None] for each in start), np.zeros((1, space.size))]
