@@ -254,3 +254,19 @@ def test_boxes_are_graded_towards_jumps_of_boundary_data():
     assert found.converged
     assert error < 1e-6
     assert found.error_estimate > error / 3
+
+
+def test_values_and_gradients_on_a_boundary_come_from_boxes_of_the_domain():
+    """The boundary of the L-shape lies on cuts, beyond which boxes are outside."""
+    lshape = pf.Box([-1, -1], [1, 1]) - pf.Box([0, 0], [1, 1])
+    exact = lambda x: jnp.exp(2 * x[0]) * jnp.cos(2 * x[1]) + jnp.arctan(20 * (x[0] + 0.5))
+    problem = pf.Problem(lshape, lambda u, x: -pf.laplacian(u)(x), conditions=[pf.Dirichlet()], exact=exact)
+    u = solve_in_boxes(problem, 1e-6)
+    points, _ = lshape.boundary.sample(500)
+    truth = np.asarray(jax.vmap(exact)(points))
+    assert np.abs(u(points) - truth).max() < 1e-5
+    assert np.abs(np.asarray(jax.vmap(u)(points)) - truth).max() < 1e-5
+    slopes = np.asarray(jax.vmap(jax.grad(exact))(points))
+    assert np.abs(u.gradient(points) - slopes).max() < 1e-4 * np.abs(slopes).max()
+    flux = u.flux(lshape.boundary)
+    assert float(flux) == pytest.approx(-0.1758223, abs=2e-4)

@@ -336,3 +336,14 @@ def test_a_gradient_that_is_not_bounded_in_a_corner_is_not_a_number():
     assert np.array_equal(np.isnan(slope[0]), features.orders < 1)
     compiled = np.asarray(jax.jacfwd(features)(jnp.zeros(2)))[:, 0]
     assert np.array_equal(np.isnan(compiled), features.orders < 1)
+
+
+def test_derivatives_by_differentiation_are_those_of_the_formulas_also_in_a_corner():
+    square = pf.Box([0, 0], [1, 1])
+    features = pf.CornerFunctions(square, convex=True, degree=0)
+    at = np.array([[0.0, 0.0], [0.3, 0.4]])
+    second = np.asarray(jax.vmap(jax.jacfwd(jax.jacfwd(features)))(jnp.asarray(at)))
+    for (i, j), index in {(0, 0): (2, 0), (0, 1): (1, 1), (1, 1): (0, 2)}.items():
+        closed = features.jets(at, [index])[0]
+        assert np.array_equal(np.isnan(second[:, :, i, j]), np.isnan(closed))
+        assert np.allclose(second[:, :, i, j], closed, rtol=1e-11, atol=1e-11, equal_nan=True)

@@ -40,7 +40,7 @@ DIGITS = 1e-9
 SECONDS = 900.0
 """The budget of a row: the rows need up to a few minutes, and more where other work shares the machine."""
 
-STRICTER = 200.0
+STRICTER = 400
 """The flow is asked for so many times more accurately than the three numbers: the lift is 500 times smaller than the
 drag, and an error of the stress counts so many times more in it than in the stress."""
 

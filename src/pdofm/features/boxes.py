@@ -3,7 +3,8 @@ products of Chebyshev polynomials."""
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import ClassVar
 
 import equinox as eqx
@@ -11,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from pdofm._types import FeatureValues, Point, Points, Vector
 from pdofm.calculus.jets import Index
@@ -23,6 +24,9 @@ from pdofm.features.patches import Patches, grouped, tensor_indices
 
 MOST_POLYNOMIALS = 2**20
 """Products of polynomials in one box, at most."""
+
+NEAR = 1e-9
+"""A point that is outside of a box by no more than this, relative to its sides, counts as one of the box."""
 
 
 class InBoxes(Unmapped):
@@ -61,7 +65,31 @@ class InBoxes(Unmapped):
 
     def locate(self, points: Points, toward: Points | None = None) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point; of points on a cut the one to the side that `toward` points to."""
-        return self.owners[self.tree.locate(points, toward)]
+        return self._held(points, toward, lambda at, toward: self.owners[self.tree.locate(at, toward)])
+
+    def _held(
+        self,
+        points: Points,
+        toward: Points | None,
+        locate: Callable[[Points, Points | None], Int[np.ndarray, " n"]],
+    ) -> Int[np.ndarray, " n"]:
+        """The same by a function that looks into the tree. A boundary may lie on a cut: where nothing is said of the
+        side and the box to one side is outside of the domain, the patch is one whose box holds the point."""
+        found = locate(points, toward)
+        astray = np.flatnonzero(~self._holds(found, points)) if toward is None else []
+        for signs in product((-1.0, 1.0), repeat=self.dim) if len(astray) else ():
+            at = points[astray]
+            other = locate(at, np.broadcast_to(np.array(signs), at.shape))
+            held = self._holds(other, at)
+            found[astray[held]] = other[held]
+            astray = astray[~held]
+        return found
+
+    def _holds(self, patch: Int[np.ndarray, " n"], points: Points) -> Bool[np.ndarray, " n"]:
+        """Whether points lie in the boxes of patches."""
+        lower, upper = self.patch_lower[patch], self.patch_upper[patch]
+        near = NEAR * (upper - lower)
+        return np.all((points >= lower - near) & (points <= upper + near), axis=1)
 
     def jets(self, points: Points, which: Sequence[Index]) -> Jets:
         patches, found = self.patches, np.zeros((len(which), self.size, len(points)))
@@ -79,10 +107,20 @@ class InBoxes(Unmapped):
         axis, cut, children, owners = (jnp.asarray(a) for a in (self.axis, self.cut, self.children, self.owners))
         at = jax.lax.stop_gradient(x)
 
-        def descend(node: Array) -> Array:
-            return children[node, (at[axis[node]] >= cut[node]).astype(int)]
+        def leaf(beyond: Callable[[Array, Array], Array]) -> Array:
+            def descend(node: Array) -> Array:
+                return children[node, beyond(at[axis[node]], cut[node]).astype(int)]
 
-        return owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, self._root(at))]
+            return owners[jax.lax.while_loop(lambda node: axis[node] >= 0, descend, self._root(at))]
+
+        def holds(patch: Array) -> Array:
+            lower, upper = jnp.asarray(self.patch_lower)[patch], jnp.asarray(self.patch_upper)[patch]
+            near = NEAR * (upper - lower)
+            return jnp.all((at >= lower - near) & (at <= upper + near))
+
+        # A boundary may lie on a cut, as for `locate`.
+        above, below = leaf(jnp.greater_equal), leaf(jnp.greater)
+        return jnp.where(holds(below) & ~holds(above), below, above)
 
     def _root(self, at: Point) -> Array:
         """The node at which the search for the box of a point begins."""

@@ -9,6 +9,7 @@ smooth factors (Grisvard, "Elliptic problems in nonsmooth domains", 1985).
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import product as pairs
 from typing import ClassVar
 
@@ -189,21 +190,37 @@ class CornerFunctions(Unmapped):
 
 def power_functions(along: Float[Array, " 2"], exponents: Vector) -> Float[Array, " n"]:
     """The real parts and then the imaginary parts of z^α, or of z^α log z where α is an integer, at the point z =
-    `along`, by differentiable operations. Where the functions are singular, at z = 0, they vanish; first derivatives
-    that are not bounded there are nan."""
-    square, whole = along @ along, jnp.asarray(are_whole(exponents))
-    is_apex = square == 0
+    `along`, by differentiable operations. Where the functions are singular, at z = 0, they vanish, and so do their
+    derivatives of an order below α; others are nan."""
+    # z^j itself is a polynomial; its product with the logarithm takes its place.
+    logarithmic = are_whole(exponents).astype(float)
+    return _sums(along, tuple(zip(exponents.tolist(), logarithmic.tolist(), (1 - logarithmic).tolist(), strict=True)))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _sums(along: Float[Array, " 2"], terms: tuple[tuple[float, float, float], ...]) -> Float[Array, " n"]:
+    """The real parts and then the imaginary parts of z^a (p log z + q) for each (a, p, q) of `terms`."""
+    a, p, q = np.array(terms).T
+    is_apex = along @ along == 0
     z = jnp.where(is_apex, jnp.ones_like(along), along)
     log, theta = jnp.log(z @ z) / 2, jnp.arctan2(z[1], z[0])
-    size, phase = jnp.exp(exponents * log), exponents * theta
-    cosine, sine = size * jnp.cos(phase), size * jnp.sin(phase)
-    # z^j itself is a polynomial; its product with the logarithm takes its place.
-    real = jnp.where(whole, log * cosine - theta * sine, cosine)
-    imaginary = jnp.where(whole, log * sine + theta * cosine, sine)
-    values = jnp.where(is_apex, 0.0, jnp.concatenate([real, imaginary]))
-    if np.all(exponents > 1):
-        return values
-    return values + jnp.where(np.tile(exponents <= 1, 2), 0.0 * jnp.sqrt(square), 0.0)
+    size, factor = jnp.exp(a * log), p * log + q
+    cosine, sine = size * jnp.cos(a * theta), size * jnp.sin(a * theta)
+    values = jnp.concatenate([factor * cosine - p * theta * sine, factor * sine + p * theta * cosine])
+    limit = np.where((a > 0) | ((p == 0) & (q == 0)), 0.0, np.nan)
+    return jnp.where(is_apex, np.tile(limit, 2), values)
+
+
+@_sums.defjvp
+def _sums_jvp(
+    terms: tuple[tuple[float, float, float], ...], primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
+    """The derivative of z^a (p log z + q) along z is z^(a-1) (a p log z + a q + p)."""
+    slope = _sums(primals[0], tuple((a - 1, a * p, a * q + p) for a, p, q in terms))
+    real, imaginary = jnp.split(slope, 2)
+    dx, dy = tangents[0]
+    turned = jnp.concatenate([real * dx - imaginary * dy, real * dy + imaginary * dx])
+    return _sums(primals[0], terms), turned
 
 
 def singular_jet(

@@ -91,7 +91,13 @@ class RegionPolynomials(BoxPolynomials):
         self, region: int | Int[np.ndarray, " n"], points: Points, toward: Points | None = None
     ) -> Int[np.ndarray, " n"]:
         """The patch that is used at each point, of the region with a number."""
-        return self.owners[self.tree.locate(points, toward, region)]
+        if isinstance(region, int):
+            return self._held(points, toward, lambda at, side: self.owners[self.tree.locate(at, side, region)])
+        found = np.empty(len(points), dtype=int)
+        for each in np.unique(region).tolist():
+            here = region == each
+            found[here] = self.locate_in(each, points[here], None if toward is None else toward[here])
+        return found
 
     def _root(self, at: Point) -> Array:
         return jnp.array(self.only) if self.only is not None else region_number(self.regions, at)

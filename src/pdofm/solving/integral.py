@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from pdofm._types import Coefficients
 from pdofm.calculus.terms import Term, in_layout
@@ -12,7 +11,7 @@ from pdofm.discrete.assemble import left_values
 from pdofm.discrete.averages import rule_in_leaves, rule_on_part
 from pdofm.discrete.boxed import cover_of
 from pdofm.discrete.collocate import Block
-from pdofm.discrete.cover import Cover
+from pdofm.discrete.cover import Cover, by_patch
 from pdofm.discrete.evaluate import evaluate
 from pdofm.discrete.leftsides import symbol_at
 from pdofm.domain import Part, Regions
@@ -20,8 +19,9 @@ from pdofm.domain.quadrature import Rule, over_part, quadrature_of
 from pdofm.domain.spacetime import Slice
 from pdofm.errors import ProblemError
 from pdofm.features import Features, InBoxes, RegionFeatures
-from pdofm.features.patches import tensor_indices
+from pdofm.features.patches import grouped, tensor_indices
 from pdofm.features.regions import RegionPolynomials
+from pdofm.numerics.nodes import tensor_chebyshev
 from pdofm.problem.conditions import Residual, Value, takes_normal
 from pdofm.problem.data import Given
 from pdofm.problem.problem import Problem
@@ -36,9 +36,12 @@ MORE = (2, 8, 16)
 ROUNDING = 1e-15
 """Two rules that differ by less than this, relative to the integral of the absolute value, differ by rounding."""
 
-FINEST = 0.8
-"""Features whose rank is at least this, relative to the last, are the finest ones; in boxes polynomials whose degree
-along an axis is above this fraction of the highest."""
+FINER, FINEST = 0.6, 0.8
+"""Features whose rank is at least the second number, relative to the last, are the finest ones; in boxes polynomials
+whose degree along an axis is above this fraction of the highest. The first number says the same of the part before."""
+
+LIKELY = 2.0
+"""A sum of errors with random signs is rarely larger than so many times the root of the sum of their squares."""
 
 SIZED = 500
 """Points at which the sizes of functions are compared."""
@@ -156,10 +159,9 @@ def _moved(
 ) -> float:
     """The integral of the change of the integrand, if the finest features change as much as the solution may be
     wrong."""
-    finest = _finest(problem, features)
-    if len(finest) != len(coefficients):
+    if features.size != len(coefficients):
         return 0.0
-    tail, points = np.where(finest[:, None], coefficients, 0.0), problem.domain.sample(SIZED)
+    tail, points = _finest(problem, features, coefficients), problem.domain.sample(SIZED)
     nothing = evaluate(features, np.zeros_like(coefficients), points)
     size = np.linalg.norm(evaluate(features, coefficients, points))
     part = np.linalg.norm(evaluate(features, tail, points) - nothing)
@@ -167,20 +169,42 @@ def _moved(
         return 0.0
     values, changed = (
         _gathered(problem, left_values(problem.layout, features, block, each))
-        for each in (coefficients, coefficients + relative_error * size / part * tail)
+        for each in (coefficients, coefficients + min(relative_error * size / part, 1.0) * tail)
     )
-    return float(np.max(weights @ np.abs(changed - values), initial=0.0))
-
-
-def _finest(problem: Problem, features: Features) -> Bool[np.ndarray, " m"]:
-    """Which features are the finest ones; in boxes the highest polynomials of each whole box. Those of a box that the
-    boundary cuts are large outside of the domain, and say nothing of the error in it."""
+    change = weights[:, None] * np.abs(changed - values)
     if not isinstance(features, InBoxes):
-        return np.asarray(features.ranks) >= FINEST * np.max(features.ranks)
-    patches, found = features.patches, np.zeros(features.size, dtype=bool)
-    for patch in np.flatnonzero(cover_of(problem.domain, features).whole & patches.are_polynomials).tolist():
-        degrees = patches.shape(patch)
-        found[patches.polynomials(patch)] = np.any(tensor_indices(degrees) > FINEST * np.array(degrees), axis=1)
+        return float(np.max(np.sum(change, axis=0), initial=0.0))
+    # Errors of different boxes have different signs, as if these were random.
+    of_boxes = [np.sum(change[at], axis=0) for _, at in grouped(features.locate(block.points, -block.normals))]
+    return LIKELY * float(np.max(np.linalg.norm(of_boxes, axis=0), initial=0.0))
+
+
+def _finest(problem: Problem, features: Features, coefficients: Coefficients) -> Coefficients:
+    """The coefficients of the finest part of a solution: those of the finest features, in boxes what follows after the
+    highest polynomials of each box."""
+    if not isinstance(features, InBoxes):
+        finest = np.asarray(features.ranks) >= FINEST * np.max(features.ranks)
+        return np.where(finest[:, None], coefficients, 0.0)
+    cover, found = cover_of(problem.domain, features), np.zeros_like(coefficients)
+    patches = cover.features.patches
+    points, owner = cover.interior([tensor_chebyshev(tuple((2 * each).tolist())) for each in patches.along])
+    for patch, here in enumerate(by_patch(owner, len(patches))):
+        own, degrees = patches.polynomials(patch), np.array(patches.shape(patch))
+        if not patches.are_polynomials[patch] or np.max(degrees) == 0:
+            continue
+        indices = tensor_indices(tuple(degrees.tolist()))
+        values = patches.jets(patch, points[here], [(0,) * problem.domain.dim])[0][:, : len(indices)]
+        tails = []
+        for fraction in (FINER, FINEST):
+            # The highest polynomials of a box that the boundary cuts are large outside of the domain, and those of
+            # lower degrees cancel them inside. What they add is what the lower ones alone cannot fit at points inside.
+            high = np.any(indices > fraction * degrees, axis=1)
+            tail = np.where(high[:, None], coefficients[own], 0.0)
+            tail[~high] = -np.linalg.lstsq(values[:, ~high], values @ tail, rcond=1e-12)[0]
+            tails.append(tail)
+        # What is missing is to the last part as this is to the one before.
+        before, last = (np.linalg.norm(values @ tail, axis=0) for tail in tails)
+        found[own] = tails[1] * np.divide(last, before, out=np.ones_like(last), where=before > last)
     return found
 
 
