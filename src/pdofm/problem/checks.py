@@ -165,10 +165,13 @@ def check_place(term: Term, domain: Domain) -> None:
 def given_points(term: Term, domain: Domain) -> np.ndarray:
     """The points (n, d) of a condition that is stated at points instead of on a part."""
     points = as_numbers(term.on, f"The points of condition {term.name!r}", ProblemError)
+    if points.ndim == 1 and domain.dim == 1:
+        points = points[:, None]
     if points.ndim != 2 or points.shape[1] != domain.dim or len(points) == 0:
+        what = "its points must be" if term.kind == "data" else "on= must be a part of the domain or points"
+        one = f" One point is [{np.round(points, 6).tolist()}]." if points.shape == (domain.dim,) else ""
         raise ProblemError(
-            f"Condition {term.name!r}: on= must be a part of the domain or points of shape (n, {domain.dim}); got an "
-            f"array of shape {points.shape}."
+            f"Condition {term.name!r}: {what} of shape (n, {domain.dim}); got an array of shape {points.shape}.{one}"
         )
     return points
 

@@ -70,6 +70,16 @@ class Given:
         return layout.realified(joined(call(self.value, args, normal[: len(args[0])])))
 
 
+@dataclass(frozen=True)
+class Stationary:
+    """A function of space, such as the solution of a stationary problem, as one of space and time."""
+
+    function: Any
+
+    def __call__(self, x: Array, t: Array) -> Any:
+        return self.function(x)
+
+
 class Varying:
     """A right side that depends on parameters; `pdofm.problem.parametric` has the only kind."""
 
