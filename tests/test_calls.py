@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.errors import ProblemError
+from pdofm.errors import FileError, ProblemError
 
 LINE, SQUARE = pf.Interval(0, 1), pf.Box([0, 0], [1, 1])
 ROD = pf.SpaceTime(LINE, 1.0)
@@ -116,3 +116,28 @@ def test_after_the_end_of_a_march_a_warning_says_why_values_are_not_numbers(marc
     with pytest.warns(UserWarning, match="after its end are NaN"):
         marched.gradient([0.5], 1.5)
     assert np.isfinite(marched([0.5], 1.0))
+
+
+# ---- files
+
+
+WRITERS = {
+    "u.png": lambda u, path: u.plot(path),
+    "u.vtu": lambda u, path: u.to_vtk(path),
+    "u.pvd": lambda u, path: u.to_vtk(path),
+    "u.gif": lambda u, path: u.animate(path),
+    "u.pdofm": lambda u, path: pf.save(path, u),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_writer_makes_a_folder(marched, dome, tmp_path, name):
+    path = tmp_path / "misspelled" / name
+    with pytest.raises(FileError, match=r"There is no folder '.*misspelled' to write .*mkdir"):
+        WRITERS[name](marched if name in ("u.gif", "u.pvd") else dome, path)
+    assert not path.parent.exists()
+
+
+def test_a_missing_file_is_no_error_of_features_alone(tmp_path):
+    with pytest.raises(FileError, match="There is no file"):
+        pf.load(tmp_path / "u.pdofm")

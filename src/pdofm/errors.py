@@ -20,6 +20,10 @@ class FeaturesError(PdofmError, ValueError):
     """Features cannot be built, or do not fit the problem."""
 
 
+class FileError(FeaturesError):
+    """A file cannot be read or written. It counts among the errors of features, with which these were reported."""
+
+
 class SolveError(PdofmError, ValueError):
     """A solve cannot start, or cannot continue."""
 

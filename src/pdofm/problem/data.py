@@ -1,6 +1,6 @@
 """The data of a problem: the right sides of its terms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import Points, SpaceNormals
-from pdofm.calculus.terms import Fields, Layout, LeftSide, joined, known_fields
+from pdofm.calculus.terms import Fields, Layout, LeftSide, Term, joined, known_fields
 from pdofm.numerics.batches import POINTS_PER_CALL, in_batches
 from pdofm.problem.conditions import call
 
@@ -78,6 +78,13 @@ class Stationary:
 
     def __call__(self, x: Array, t: Array) -> Any:
         return self.function(x)
+
+
+def in_time(term: Term, layout: Layout) -> Term:
+    """The term with data that take the time: the solution of a stationary problem has the same values at all times."""
+    of = getattr(getattr(term.rhs, "problem", None), "layout", None)
+    is_stationary = isinstance(of, Layout) and not of.has_time
+    return replace(term, rhs=Stationary(term.rhs)) if layout.has_time and is_stationary else term
 
 
 class Varying:

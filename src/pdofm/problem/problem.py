@@ -19,7 +19,7 @@ from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.problem import checks, example, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
-from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, Stationary, values_at
+from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, in_time, values_at
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
 from pdofm.problem.operator import FrozenOperator, Operator
 from pdofm.problem.trial import Trial
@@ -171,10 +171,7 @@ class Problem(Shown):
 
     def _placed(self, term: Term) -> Term:
         """A term with a left side of real numbers that knows the parameters, and data that take the time."""
-        term = in_layout(term, self.layout)
-        of = getattr(term.rhs, "problem", None)  # a solution of another problem
-        if self.layout.has_time and isinstance(of, Problem) and not of.layout.has_time:
-            term = dataclasses.replace(term, rhs=Stationary(term.rhs))
+        term = in_time(in_layout(term, self.layout), self.layout)
         return parametrised(term, self.parameters) if self.parameters.names else term
 
     @property
