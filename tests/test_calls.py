@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import pdofm as pf
-from pdofm.errors import FileError, ProblemError
+from pdofm.arguments import explained
+from pdofm.domain.vectors import finite_number
+from pdofm.errors import ArgumentError, DomainError, FeaturesError, FileError, ProblemError
 
 LINE, SQUARE = pf.Interval(0, 1), pf.Box([0, 0], [1, 1])
 ROD = pf.SpaceTime(LINE, 1.0)
@@ -141,3 +143,78 @@ def test_no_writer_makes_a_folder(marched, dome, tmp_path, name):
 def test_a_missing_file_is_no_error_of_features_alone(tmp_path):
     with pytest.raises(FileError, match="There is no file"):
         pf.load(tmp_path / "u.pdofm")
+
+
+# ---- mistakes
+
+
+def space_time(operator=heat, initial=0.0, features=None):
+    return pf.solve(pf.Problem(ROD, operator, 0.0, [pf.Dirichlet(0.0), pf.Initial(initial)]), features)
+
+
+def poisson(source=1.0, conditions=None, **more):
+    return pf.Problem(SQUARE, minus_laplacian, source, conditions or [pf.Dirichlet(0.0)], **more)
+
+
+def measured(points, values):
+    conditions = [pf.Dirichlet(0.0), pf.Data(points, values)]
+    unknowns = {"u": 1, "k": pf.Number(1.0)}
+    return pf.Problem(LINE, lambda u, x: -u.k * pf.laplacian(u.u)(x), 1.0, conditions, unknowns=unknowns)
+
+
+def plates(flux):
+    halves = pf.Regions(a=pf.Box([0, 0], [0.5, 1]), b=pf.Box([0.5, 0], [1, 1]))
+    return pf.Problem(halves, minus_laplacian, 1.0, [pf.Dirichlet(0.0), pf.Interface(flux=flux)])
+
+
+MISTAKES = {
+    "a tolerance for features": (lambda: pf.solve(poisson(), 1e-6), FeaturesError, r"did you mean tol=1e-06\?"),
+    "another word for tol": (lambda: pf.solve(poisson(), tolerance=1e-6), ArgumentError, r"Did you mean tol=\?"),
+    "a misspelled word": (lambda: poisson(exat=1.0), ArgumentError, r"no argument 'exat'. Did you mean exact=\?"),
+    "British spelling": (lambda: pf.Disk(centre=[0, 0]), ArgumentError, r"Did you mean center=\?"),
+    "of features": (lambda: pf.Chebyshev(SQUARE, degre=3), ArgumentError, r"Did you mean degree=\?"),
+    "an unknown word": (lambda: pf.march(poisson(), nope=1), ArgumentError, r"no argument 'nope'. It takes problem"),
+    "too many arguments": (lambda: pf.Disk([0, 0], 1, 2), ArgumentError, "too many.*It takes center, radius"),
+    "too few arguments": (lambda: pf.Problem(SQUARE), ArgumentError, "missing.*'operator'.*It takes domain"),
+    "a text for a number": (lambda: finite_number("1", "radius"), DomainError, "radius is '1'; expected a number"),
+    "a list for a number": (lambda: finite_number([1], "radius"), DomainError, r"is \[1\]; expected a number"),
+    "a text for a value": (lambda: pf.Dirichlet("0"), ProblemError, "value is the text '0'.*without quotes"),
+    "a text for a velocity": (lambda: pf.Initial(0.0, "0"), ProblemError, "velocity is the text '0'"),
+    "a text in Robin": (lambda: pf.Robin(1.0, 1.0, "x"), ProblemError, "value is the text 'x'"),
+    "a text for a source": (lambda: poisson("1"), ProblemError, "data '1'; expected numbers or a function. Write it"),
+    "more values than points": (lambda: measured([0.2, 0.4], [1, 2, 3]), ProblemError, "3 values at 2 points"),
+    "a flux with all components": (lambda: plates(lambda u, x: pf.grad(u)(x)), ProblemError, "2 entries.*expected 1"),
+    "an operator without t": (
+        lambda: space_time(lambda u, x: pf.laplacian(u)(x)),
+        ProblemError,
+        r"The operator does not take the time. Add t: lambda u, x, t: …, with u\(x, t\)",
+    ),
+    "an initial value without t": (
+        lambda: space_time(initial=lambda x: x[0]),
+        ProblemError,
+        r"'initial' does not take the time. Add t: lambda x, t: … \(",
+    ),
+    "features of the space": (
+        lambda: space_time(features=pf.Chebyshev(LINE, 20)),
+        FeaturesError,
+        r"pf.march\(problem, features\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_answered_with_what_to_write(name):
+    call, kind, message = MISTAKES[name]
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_an_error_of_types_inside_a_call_is_not_taken_for_one_of_its_arguments():
+    @explained
+    def added(one, other):
+        return one + other
+
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        added(1, None)
+    assert not isinstance(caught.value, ArgumentError)
+    assert added(1, other=2) == 3

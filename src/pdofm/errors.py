@@ -8,6 +8,10 @@ class PdofmError(Exception):
     """Base class of every error that pdofm raises on purpose."""
 
 
+class ArgumentError(PdofmError, TypeError):
+    """A function was called with arguments that it does not have."""
+
+
 class DomainError(PdofmError, ValueError):
     """A domain, a part of its boundary, or a set of points is not valid."""
 

@@ -176,6 +176,17 @@ def given_points(term: Term, domain: Domain) -> np.ndarray:
     return points
 
 
+def check_values(measured: Sequence[tuple[Data, Term]], domain: Domain) -> None:
+    """Raise unless there is a value for each point of data."""
+    for data, term in measured:
+        points, values = len(given_points(term, domain)), len(data.measured)
+        if points != values:
+            raise ProblemError(
+                f"Condition {term.name!r} has {values} values at {points} points; expected one value, or one row of "
+                "values, for each point."
+            )
+
+
 def check_start(conditions: Sequence[Term], order: int) -> None:
     """Raise if an equation of positive `order` in time has no condition at a single time or at given points."""
     if order == 0:

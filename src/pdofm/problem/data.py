@@ -96,6 +96,13 @@ class Varying:
         raise NotImplementedError
 
 
+def remedy_for(value: Any) -> str:
+    """What to do about data that are no real numbers."""
+    if isinstance(value, str):
+        return ". Write it without quotes"
+    return ". For complex data give Problem(…, dtype=complex)" if np.iscomplexobj(value) else ""
+
+
 RightSide = Manufactured | Given | Varying
 """The right side of a term as a function of a point; `numbers` holds its values if they are constants."""
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jax import Array
 
+from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import CONDITION_WEIGHT, Average, Difference, Layout, PairLayout, Term, Where, joined
 from pdofm.domain import Part, Regions
 from pdofm.domain.csg import flipped
@@ -160,8 +161,17 @@ def covered_pairs(conditions: Sequence[BaseCondition], regions: Regions) -> set[
     return found | {(second, first) for first, second in found}
 
 
-def check_interfaces(terms: Sequence[Term], regions: Regions) -> None:
-    """Raise if nothing is said about an interface."""
+def check_interfaces(terms: Sequence[Term], regions: Regions, layout: Layout) -> None:
+    """Raise if nothing is said about an interface, or if a flux has more entries than there are equations."""
+    for term in terms:
+        if isinstance(term.lhs, FluxJump):
+            space_dim = regions.dim - layout.has_time
+            found = symbol_of(term.lhs, layout_of(term, layout), regions.dim, space_dim).entries
+            if found > layout.numbers:
+                raise ProblemError(
+                    f"The flux of {term.name!r} has {found} entries at a point; expected {layout.numbers}, one for "
+                    f"each equation: what passes along the normal. Write for instance {EXAMPLE}."
+                )
     stated = {pair for term in terms if term.pair for pair in (term.pair, term.pair[::-1])}
     held = {term.region for term in terms if term.kind == "sides"}
     for first, second in regions.interfaces:
