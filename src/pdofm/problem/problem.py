@@ -96,7 +96,7 @@ class Problem(Shown):
             checks.check_place(term, self.domain)
         checks.check_values(self.measured, self.domain)
         if self.regions is not None:
-            check_interfaces(conditions, self.regions, self.layout)
+            check_interfaces(self.terms, self.regions, self.layout)
         if self.layout.has_time:
             checks.check_start(conditions, max(self.orders(None)))
 
