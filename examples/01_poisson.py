@@ -40,5 +40,6 @@ if __name__ == "__main__":
     print(u)
     print(f"  true relative L2 error {u.errors().relative_l2:.1e}, maximum error {u.errors().max:.1e}")
     print(f"  u(0.25, -0.5) = {u([0.25, -0.5]):.12f}, exactly {-(0.5**0.5):.12f}")
+    Path("out").mkdir(exist_ok=True)
     plot(u, "out/poisson-lshape.png")
     print("  picture: out/poisson-lshape.png")

@@ -7,6 +7,8 @@ function and `u.p` a scalar one. Newton's method needs nothing but the operator;
 `frozen_operator`. About six seconds.
 """
 
+from pathlib import Path
+
 import jax.numpy as jnp
 from jax import Array
 
@@ -58,4 +60,5 @@ if __name__ == "__main__":
     print(u)
     for name, errors in u.errors().components.items():
         print(f"  {name}: relative L2 error {errors.relative_l2:.1e}")
+    Path("out").mkdir(exist_ok=True)
     u.plot("out/kovasznay.png")

@@ -74,5 +74,6 @@ if __name__ == "__main__":
     u = main()
     print(u)
     print(f"  effective conductivity {conductivity(u, 0.05):.6f}, from another line {conductivity(u, 2.97):.6f}")
+    Path("out").mkdir(exist_ok=True)
     plot(u, "out/composite.png")
     print("  picture: out/composite.png")

@@ -64,5 +64,6 @@ if __name__ == "__main__":
     print(u)
     gap = u.problem.domain.part("chip|sink")
     print(f"  heat through the gap {-CHIP * float(u.side('chip').flux(gap)):.6f}, produced {2 * 0.5 * POWER:.6f}")
+    Path("out").mkdir(exist_ok=True)
     plot(u, "out/heat-sink.png")
     print("  picture: out/heat-sink.png")

@@ -63,5 +63,6 @@ def plot(solution: pf.Solution, path: str | Path) -> None:
 if __name__ == "__main__":
     u = main()
     print(u)
+    Path("out").mkdir(exist_ok=True)
     plot(u, "out/layered-wave.png")
     print("  picture: out/layered-wave.png")

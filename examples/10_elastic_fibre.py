@@ -72,5 +72,6 @@ if __name__ == "__main__":
     u = main()
     print(u)
     print(f"  force at the right side {force(u, 'x0=upper'):.6f}, at the left side {force(u, 'x0=lower'):.6f}")
+    Path("out").mkdir(exist_ok=True)
     plot(u, "out/elastic-fibre.png")
     print("  picture: out/elastic-fibre.png")

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from helpers import compilations
 from jax import Array
 
 import pdofm as pf
@@ -242,3 +243,44 @@ def test_conductivities_of_regions_are_parameters():
     new = small([0.8, 1.7])
     assert new.converged
     assert relative(new(points), exact(jnp.array([0.8, 1.7]))) < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore::pdofm.errors.ConvergenceWarning")
+@pytest.mark.parametrize("where", ["source", "coefficient", "boundary value"])
+def test_a_member_with_a_narrow_detail_is_judged_like_the_problem_by_itself(where):
+    def state(mu: Array) -> pf.Problem:
+        here = {each: float(each == where) for each in ("source", "coefficient", "boundary value")}
+
+        def bump(x: Array) -> Array:
+            return 100 * jnp.exp(-((x[0] - mu[0]) ** 2 + x[1] ** 2) / 1e-4)
+
+        return pf.Problem(
+            SQUARE,
+            lambda u, x: -pf.laplacian(u)(x) + here["coefficient"] * bump(x) * u(x),
+            lambda x: 1.0 + here["source"] * bump(x),
+            [pf.Dirichlet(lambda x: 1.0 + here["boundary value"] * bump(x))],
+        )
+
+    features = pf.Chebyshev(SQUARE, 150)
+    mu = np.array([0.3])
+    member = pf.Family(state, features, tol=1e-6)(mu)
+    alone = pf.solve(state(mu), features, tol=1e-6)
+    assert not alone.converged
+    assert member.reason == alone.reason
+    assert member.error_estimate == pytest.approx(alone.error_estimate, rel=1e-6)
+
+
+def test_further_members_compile_nothing():
+    def state(mu: Array) -> pf.Problem:
+        return pf.Problem(
+            SQUARE,
+            lambda u, x: -pf.div(lambda y: (1 + mu[0] * y[0] ** 2) * pf.grad(u)(y))(x),
+            lambda x: jnp.sin(mu[0] * x[0]),
+            [pf.Dirichlet(lambda x: mu[0] * x[1])],
+        )
+
+    family = pf.Family(state, pf.Chebyshev(SQUARE, 150), tol=1e-4)
+    family([0.5])
+    with compilations() as found:
+        assert family([0.7]).converged
+    assert found == []

@@ -15,7 +15,7 @@ import pdofm
 PACKAGE = Path(__file__).parent.parent / "src" / "pdofm"
 
 LAYERS = [
-    *("version", "_types", "errors", "deprecation", "shown", "metrics", "archives"),
+    *("version", "_types", "errors", "arguments", "deprecation", "shown", "metrics", "archives"),
     *("numerics", "domain", "calculus", "problem", "features", "discrete", "solving", "marching"),
     *("training", "adaptive", "questions", "families", "cluster"),
     *("output", "studio", "zoo", "experiments", "challenge", "bench", "runs", "cli", "__init__"),

@@ -499,7 +499,7 @@ BAD = {
     ),
     "operator without the time": (
         lambda: Problem(CYLINDER, lambda u, x: u(x), 0.0, [*ZERO, pf.Initial(0.0)]),
-        r"operator cannot be evaluated at a point: .*called as \(u, x, t\) with x of shape \(1,\)",
+        r"operator does not take the time. Add t: lambda u, x, t: …",
     ),
     "condition that returns nothing": (
         lambda: Problem(SQUARE, poisson, 0.0, [pf.Condition(lambda u, x: None, name="wall")]),

@@ -139,10 +139,10 @@ WRONG_CALLS = {
         r"shape \(2, 1\); expected .*\(n, 2\) for many in Box",
     ),
     "a grid": (scalar, (np.zeros((4, 4, 2)),), r"shape \(4, 4, 2\)"),
-    "points of an interval in a row": (
+    "two coordinates on an interval": (
         line,
-        ([0.1, 0.2, 0.3],),
-        r"shape \(3,\); expected \(1,\).*or \(n, 1\) for many",
+        ([[0.1, 0.2]],),
+        r"shape \(1, 2\); expected \(1,\).*or \(n, 1\) or \(n,\) for many",
     ),
     "two arguments in space": (scalar, (0.1, 0.2), r"called as u\(points\); got 2 arguments"),
     "no argument": (space_time, (), r"called as u\(points\) or \(x, t\); got 0 arguments"),
@@ -453,11 +453,11 @@ def test_with_few_points_the_advice_is_more_points():
         pf.solve(problem, 50, tol=1e-12)
 
 
-def test_where_nothing_is_solved_the_conditions_are_suspected():
+def test_data_that_do_not_balance_are_named():
     neumann = pf.Problem(
         pf.Box([0, 0], [1, 1]), lambda u, x: -pf.laplacian(u)(x), 1.0, [pf.Neumann(0.0)], name="incompatible"
     )
-    with pytest.warns(ConvergenceWarning, match="check whether the conditions contradict each other or leave"):
+    with pytest.warns(ConvergenceWarning, match="the data contradict each other.*100 % of the data"):
         pf.solve(neumann, 60)
 
 

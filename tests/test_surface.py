@@ -28,11 +28,11 @@ def faces(figure) -> list[np.ndarray]:
 
 
 def test_two_views_show_the_surface_and_what_lies_behind_a_cut(solution, tmp_path):
-    figure = solution.plot_surface(tmp_path / "new" / "u.png", resolution=8)
+    figure = solution.plot_surface(tmp_path / "u.png", resolution=8)
     whole, opened = faces(figure)
     assert len(whole) > 100
     assert len(opened) > 100
-    assert Image.open(tmp_path / "new" / "u.png").convert("L").getextrema()[0] < 100
+    assert Image.open(tmp_path / "u.png").convert("L").getextrema()[0] < 100
 
 
 def test_the_skin_of_a_domain_is_its_boundary(solution):

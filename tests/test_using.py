@@ -65,7 +65,7 @@ def test_sums_and_differences_of_solutions_are_functions(disk):
 
 
 def test_differences_are_drawn(disk, tmp_path):
-    target = tmp_path / "a folder" / "the difference.png"
+    target = tmp_path / "the difference.png"
     (disk - 0.5 * disk).plot(target)
     assert target.stat().st_size > 1000
 
@@ -118,7 +118,7 @@ def test_values_of_a_system_have_a_row_for_each_point():
         (lambda: pf.Dirichlet(np.zeros(4), on=POINTS), r"values of shape \(4,\) at 20 points; expected \(20,\)"),
         (lambda: pf.Dirichlet(np.zeros(4)), r"has 4 entries at a point.*Dirichlet\(values, on=points\)"),
         (lambda: pf.Dirichlet(np.full(20, np.nan), on=POINTS), "infinite or NaN. Leave these points out"),
-        (lambda: pf.Robin("one", 1.0), "alpha and beta must be numbers or functions"),
+        (lambda: pf.Robin([1.0], 1.0), "alpha and beta must be numbers or functions"),
     ],
 )
 def test_mistakes_in_data_are_explained(condition, message):

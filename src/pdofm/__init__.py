@@ -12,6 +12,7 @@ from pdofm import cluster, errors, metrics, zoo  # noqa: E402
 from pdofm.adaptive.entry import solve  # noqa: E402
 from pdofm.adaptive.policy import default_policy  # noqa: E402
 from pdofm.adaptive.search import Search  # noqa: E402
+from pdofm.arguments import explained  # noqa: E402
 from pdofm.calculus.layers import PML  # noqa: E402
 from pdofm.calculus.operators import div, dt, grad, hessian, laplacian, normal_derivative, partial  # noqa: E402
 from pdofm.discrete.defaults import default_features  # noqa: E402
@@ -189,6 +190,11 @@ __all__ = [
     "tune_scale",
     "zoo",
 ]
+
+
+for _each in [globals()[name] for name in __all__]:
+    if isinstance(_each, type) and "__init__" in vars(_each) and not issubclass(_each, BaseException):
+        explained(_each)
 
 
 _OTHER_WORDS = {

@@ -12,19 +12,28 @@ from typing import IO, Any
 
 import numpy as np
 
-from pdofm.errors import FeaturesError
+from pdofm.errors import FileError
+
+
+def in_folder(path: str | PathLike) -> Path:
+    """The path of a file to write, in a folder that must be there: one that is misspelled is not made silently."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FileError(
+            f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first: "
+            f"pathlib.Path({str(target.parent)!r}).mkdir(parents=True)."
+        )
+    return target
 
 
 def write(path: str | PathLike, content: bytes) -> None:
     """Write a regular file at once: an interrupted call leaves an old file intact, and nothing else behind."""
     if not isinstance(path, str | PathLike):
-        raise FeaturesError(f"A file is written to a path; got {type(path).__name__}. Give a text, or a pathlib.Path.")
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FeaturesError(f"There is no folder {str(target.parent)!r} to write {target.name!r} to. Make it first.")
+        raise FileError(f"A file is written to a path; got {type(path).__name__}. Give a text, or a pathlib.Path.")
+    target = in_folder(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         kind = "a link" if target.is_symlink() else "a folder" if target.is_dir() else "not a regular file"
-        raise FeaturesError(f"{str(path)!r} is {kind}, which is not written to. Give the path of a file.")
+        raise FileError(f"{str(path)!r} is {kind}, which is not written to. Give the path of a file.")
     partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with partial.open("xb") as file:  # fails if something, such as a link, has the name
@@ -33,7 +42,7 @@ def write(path: str | PathLike, content: bytes) -> None:
             os.fsync(file.fileno())
         partial.replace(target)
     except OSError as error:
-        raise FeaturesError(f"{str(path)!r} cannot be written: {error.strerror}. Choose another place.") from error
+        raise FileError(f"{str(path)!r} cannot be written: {error.strerror}. Choose another place.") from error
     finally:
         partial.unlink(missing_ok=True)
 

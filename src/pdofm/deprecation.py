@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
-MACHINERY = {"equinox", "jaxtyping", "beartype"}
-"""Packages whose frames may lie between a constructor and the line that calls it."""
+MACHINERY = ("equinox.", "jaxtyping.", "beartype.", "pdofm.arguments.")
+"""Packages and modules whose frames may lie between a constructor and the line that calls it."""
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ def _level_of_user(frame: FrameType) -> int:
     those of the checks of types.
     """
     level = 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in MACHINERY:
+    while frame.f_back is not None and f"{frame.f_globals.get('__name__', '')}.".startswith(MACHINERY):
         level, frame = level + 1, frame.f_back
     return level
 

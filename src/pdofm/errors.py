@@ -8,6 +8,10 @@ class PdofmError(Exception):
     """Base class of every error that pdofm raises on purpose."""
 
 
+class ArgumentError(PdofmError, TypeError):
+    """A function was called with arguments that it does not have."""
+
+
 class DomainError(PdofmError, ValueError):
     """A domain, a part of its boundary, or a set of points is not valid."""
 
@@ -18,6 +22,10 @@ class ProblemError(PdofmError, ValueError):
 
 class FeaturesError(PdofmError, ValueError):
     """Features cannot be built, or do not fit the problem."""
+
+
+class FileError(FeaturesError):
+    """A file cannot be read or written. It counts among the errors of features, with which these were reported."""
 
 
 class SolveError(PdofmError, ValueError):

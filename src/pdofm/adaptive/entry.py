@@ -11,6 +11,7 @@ from pdofm._types import Key
 from pdofm.adaptive.policy import default_policy
 from pdofm.adaptive.search import Policy, Search
 from pdofm.adaptive.together import search_together
+from pdofm.arguments import explained
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
 from pdofm.problem.problem import Problem
@@ -23,6 +24,7 @@ MAX_SECONDS = 120.0
 """Default time after which a search begins nothing new."""
 
 
+@explained
 def solve(
     problem: Problem,
     features: Any = None,
@@ -120,12 +122,12 @@ def _warn(solution: Solution) -> None:
     name = solution.problem.name
     if not solution.converged:
         warnings.warn(
-            f"The solution of {name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=3
+            f"The solution of {name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=4
         )
     elif not solution.coefficients.any() and not solution(solution.problem.domain.sample(8)).any():
         warnings.warn(
             f"The solution of {name!r} is zero, as all of its data are. Was a source or a value forgotten?",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -77,7 +77,9 @@ class Search(Shown):
         self.reached = False
         self.ceased: Solution | None = None
         self._undetermined = self._free = 0  # attempts in a row that say so
-        self._blamed: Verdict | None = None  # what no other space can change: the data contradict the model
+        self._blamed: Verdict | None = (
+            None  # what no other space can change: the data contradict the model, or each other
+        )
         self._evidence: Evidence | None = None  # of the last answer that was checked in full
         self._last_values: np.ndarray | None = None
         self._best_values: np.ndarray | None = None
@@ -92,7 +94,7 @@ class Search(Shown):
     @property
     def over(self) -> bool:
         """Whether the tolerance is reached, the solution is not unique or ceases to exist, data leave numbers free or
-        contradict the model, or the time is up."""
+        contradict the model or each other, or the time is up."""
         ended = self.undetermined or self._blamed is not None or self.ceased is not None
         return self.reached or ended or self.ledger.is_out_of_time
 
@@ -168,7 +170,7 @@ class Search(Shown):
         if verdict.status in CONFIRMED:
             verdict = judge(replace(verdict.evidence, hidden=self.verifier.hidden(solution)))
             self._evidence = verdict.evidence
-        if verdict.status is Status.MISFIT or self._free > 1:
+        if verdict.status in (Status.MISFIT, Status.CONTRADICTORY) or self._free > 1:
             self._blamed = verdict
         return verdict
 

@@ -49,6 +49,9 @@ PERTURBATIONS = (math.nan, 1e3, -1e3)
 """Numbers that are added to u at all other points, to find out whether a left side looks at them. NaN spreads to
 everything that is computed from it; large numbers of both signs change the outcome of comparisons."""
 
+POINT, NORMAL = 0, 1
+"""The arguments of a compiled symbol that tell where it is evaluated."""
+
 Jet = Float[np.ndarray, "a n C"]
 """Derivatives of all components at points; the first axis runs over multi-indices."""
 
@@ -99,7 +102,12 @@ class Symbol:
     @cached_property
     def has_constant_coefficients(self) -> bool:
         """Whether nothing in the left side is computed from the point, as far as the traced program shows."""
-        return self._full.constant is not None
+        return not self._full.depends_on(POINT, NORMAL)
+
+    @cached_property
+    def is_the_same_everywhere(self) -> bool:
+        """Whether nothing in the left side is computed from the point, whatever is behind the normal."""
+        return not self._full.depends_on(POINT)
 
     @cached_property
     def is_autonomous(self) -> bool:
@@ -205,10 +213,13 @@ class Symbol:
         by_point = np.ascontiguousarray(np.moveaxis(jet, 0, 1))
         return in_batches(compiled.by_entries, (points, normals, by_point), (POINTS_PER_CALL,))
 
-    def coefficients(self, points: Points, jet: Jet | None = None) -> Linearisation:
-        """The left side and its coefficients at a jet (a positive random one if omitted), without the test whether the
-        left side evaluates u elsewhere."""
-        normals = np.zeros((len(points), self.space_dim))
+    def coefficients(
+        self, points: Points, jet: Jet | None = None, normals: SpaceNormals | None = None
+    ) -> Linearisation:
+        """The left side and its coefficients at a jet (a positive random one if omitted) with normals (zero if
+        omitted), without the test whether the left side evaluates u elsewhere."""
+        if normals is None:
+            normals = np.zeros((len(points), self.space_dim))
         compiled = self._compiled(points, normals)
         if jet is None:
             jet = random_jet(len(compiled.indices), len(points), self.layout.components)
@@ -286,11 +297,15 @@ class _Compiled:
         """Whether the program leaves it possible that u is evaluated at other points."""
         return looks_elsewhere(self._program)
 
+    def depends_on(self, *arguments: int) -> bool:
+        """Whether something may be computed from one of these arguments, or from u at other points."""
+        return self.may_look_elsewhere or any(depends for _, depends in followed(self._program, arguments))
+
     @cached_property
     def constant(self) -> Linearisation | None:
         """The symbol at the zero jet at one point, if nothing in it is computed from the point or the normal: it is the
         same everywhere."""
-        if self.may_look_elsewhere or any(depends for _, depends in followed(self._program, (0, 1))):
+        if self.depends_on(POINT, NORMAL):
             return None
         symbol = self._symbol
         point, normal = np.zeros((1, symbol.dim)), np.zeros((1, symbol.space_dim))

@@ -95,9 +95,11 @@ def check_fit(problem: Problem, features: Features) -> None:
             "out: solve(problem, tol=1e-8) finds them."
         )
     if features.dim != domain.dim:
+        in_space = domain.has_time and features.dim == domain.dim - 1
+        march = " Features of the space serve a march: pf.march(problem, features)." if in_space else ""
         raise FeaturesError(
             f"The features are defined in {features.dim} dimensions, the domain {domain!r} has {domain.dim}. "
-            "Make features on this domain."
+            f"Make features on this domain.{march}"
         )
     slack = 1e-9 * domain.size
     lower, upper = np.asarray(features.lower), np.asarray(features.upper)

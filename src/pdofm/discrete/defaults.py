@@ -40,6 +40,8 @@ def chosen_features(problem: Problem, features: Any, key: Key) -> Features:
         return default_features(problem, features, key)
     if regions is not None and isinstance(features, Mapping):
         return RegionFeatures(regions, **features)
+    if isinstance(features, float) and 0 < features < 1:
+        raise FeaturesError(f"features is {features!r}, which is no number of features: did you mean tol={features!r}?")
     if not isinstance(features, Features):
         hint = " Give its .features." if isinstance(getattr(features, "features", None), Features) else ""
         by_region = "" if regions is None else f", or a dictionary with features for each of {list(regions.names)}"

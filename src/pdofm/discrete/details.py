@@ -7,8 +7,8 @@ fourth power of the spacing where a function is smooth, and are as large as the 
 spacing.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from weakref import WeakKeyDictionary
 
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Mask, Normals, Points
-from pdofm.calculus.symbol import random_jet, symbol_of
+from pdofm.calculus.symbol import Symbol, random_jet, symbol_of
 from pdofm.calculus.terms import Difference, Term
 from pdofm.discrete.collocate import Block
 from pdofm.discrete.right import right_values
@@ -58,22 +58,26 @@ class Detail:
     weights: Float[np.ndarray, " n"]
     data: Float[np.ndarray, " k"]
 
-    def block(self, problem: Problem, term: Term | None = None) -> Block:
-        """The term, or another form of it, at these points."""
-        space = problem.domain.dim - problem.layout.has_time
-        return Block(term or self.term, problem.right_side(self.term), self.points, self.normals[:, :space])
-
 
 _known: "WeakKeyDictionary[Problem, list[Detail]]" = WeakKeyDictionary()
 
 
-def details_of(problem: Problem) -> Sequence[Detail]:
-    """The details of the data of a problem; none in more than `MOST_DIMENSIONS` dimensions."""
+def details_of(problem: Problem, blocks: Mapping[str, Block] | None = None) -> Sequence[Detail]:
+    """The details of the data of a problem; none in more than `MOST_DIMENSIONS` dimensions.
+
+    The `blocks` of a member of a family, by the names of their terms, have what all members share compiled.
+    """
     if problem not in _known:
         local = [] if problem.domain.dim > MOST_DIMENSIONS else [t for t in problem.terms if _is_local(t)]
-        found = [_detail(problem, term) for term in local]
+        found = [_detail(problem, term, (blocks or {}).get(term.name)) for term in local]
         _known[problem] = [each for each in found if each is not None]
     return _known[problem]
+
+
+def elsewhere(block: Block, points: Points, normals: Normals, space_dim: int) -> Block:
+    """A block at other points, with the parameters that it has behind its normals, if there are any."""
+    behind = np.broadcast_to(block.normals[:1, space_dim:], (len(points), block.normals.shape[1] - space_dim))
+    return replace(block, points=points, normals=np.concatenate([normals[:, :space_dim], behind], axis=1))
 
 
 def _is_local(term: Term) -> bool:
@@ -81,16 +85,26 @@ def _is_local(term: Term) -> bool:
     return term.pair is None and not isinstance(term.lhs, Difference) and (term.on is None or isinstance(term.on, Part))
 
 
-def _detail(problem: Problem, term: Term) -> Detail | None:
-    on = term.on if isinstance(term.on, Part) else None
-    if not _varies(problem, term):
+def _detail(problem: Problem, term: Term, known: Block | None) -> Detail | None:
+    dim, space_dim = problem.domain.dim, problem.domain.dim - problem.layout.has_time
+    right = problem.right_side(term)
+    stated = Block(term, right, np.zeros((1, dim)), np.zeros((1, space_dim)))
+    if known is not None and known.normals.shape[1] > space_dim:
+        stated = known
+    symbol = symbol_of(stated.term.lhs, problem.layout_of(term), dim, stated.normals.shape[1])
+    varies = term.on is None and symbol.is_computable and not symbol.is_the_same_everywhere
+    if right.numbers is not None and not varies:
         return None
+    on = term.on if isinstance(term.on, Part) else None
     grids = [grid for grid in _grids(problem.domain_of(term), on) if grid.inside.any()]
     count = sum(int(grid.inside.sum()) for grid in grids)
     if count == 0:
         return None
     points, normals = (np.concatenate([getattr(grid, name) for grid in grids]) for name in ("points", "normals"))
-    right, values = _values(problem, term, points, normals)
+    there = elsewhere(stated, points, normals, space_dim)
+    data = right_values(problem.layout, there, symbol.entries)
+    features = [_relative(data)] + ([_coefficients(symbol, there, float(problem.domain.size))] if varies else [])
+    values = np.concatenate(features, axis=1)
     ends = np.cumsum([int(grid.inside.sum()) for grid in grids])[:-1]
     pairs = [_differences(grid, part) for grid, part in zip(grids, np.split(values, ends), strict=True)]
     middle, around = (np.concatenate(each) for each in zip(*pairs, strict=True))
@@ -99,37 +113,17 @@ def _detail(problem: Problem, term: Term) -> Detail | None:
     chosen, weights = _some(score)
     if len(chosen) == 0:
         return None
-    return Detail(term, points[chosen], normals[chosen], weights / count, np.mean(np.abs(right), axis=0))
+    return Detail(term, points[chosen], normals[chosen], weights / count, np.mean(np.abs(data), axis=0))
 
 
-def _varies(problem: Problem, term: Term) -> bool:
-    """Whether the data or the coefficients of a term may depend on the point."""
-    return problem.right_side(term).numbers is None or _has_varying_coefficients(problem, term)
-
-
-def _has_varying_coefficients(problem: Problem, term: Term) -> bool:
-    domain, layout = problem.domain, problem.layout_of(term)
-    symbol = symbol_of(term.lhs, layout, domain.dim, domain.dim - layout.has_time)
-    return term.on is None and symbol.is_computable and not symbol.has_constant_coefficients
-
-
-def _values(
-    problem: Problem, term: Term, points: Points, normals: Normals
-) -> tuple[Float[np.ndarray, "n k"], Float[np.ndarray, "n f"]]:
-    """The data of a term at points; and these with the coefficients of an equation, each relative to the largest."""
-    domain, layout = problem.domain, problem.layout_of(term)
-    symbol = symbol_of(term.lhs, layout, domain.dim, domain.dim - layout.has_time)
-    normals = normals[:, : symbol.space_dim]
-    right = right_values(problem.layout, Block(term, problem.right_side(term), points, normals), symbol.entries)
-    found = [_relative(right)]
-    if _has_varying_coefficients(problem, term):
-        which = symbol.indices(points, normals)
-        jet = random_jet(len(which), 1, layout.components)  # the same at all points
-        coefficients = symbol.coefficients(points, np.broadcast_to(jet, (len(jet), len(points), jet.shape[2])))
-        units = float(domain.size) ** -np.sum(coefficients.indices, axis=1, dtype=float)
-        each = np.nan_to_num(coefficients.coefficients * units[:, None], posinf=0.0, neginf=0.0)
-        found.append(_relative(each.reshape(len(points), -1)))
-    return right, np.concatenate(found, axis=1)
+def _coefficients(symbol: Symbol, block: Block, length: float) -> Float[np.ndarray, "n f"]:
+    """The coefficients of a term at the points of a block, in units of the length, relative to the largest."""
+    points, normals = block.points, block.normals
+    jet = random_jet(len(symbol.indices(points, normals)), 1, symbol.layout.components)  # the same at all points
+    found = symbol.coefficients(points, np.broadcast_to(jet, (len(jet), len(points), jet.shape[2])), normals)
+    units = length ** -np.sum(found.indices, axis=1, dtype=float)
+    each = np.nan_to_num(found.coefficients * units[:, None], posinf=0.0, neginf=0.0)
+    return _relative(each.reshape(len(points), -1))
 
 
 def _relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:

@@ -8,7 +8,7 @@ import numpy as np
 from pdofm._types import Normals, Points, Vector
 from pdofm.domain.base import Domain
 from pdofm.domain.boundary import Chart, Piece
-from pdofm.domain.vectors import Numbers, finite_vector, show
+from pdofm.domain.vectors import Numbers, finite_number, finite_vector, show
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
 
@@ -111,7 +111,7 @@ class Shell(_Round):
 
 
 def _positive(value: float | int, what: str) -> float:
-    radius = float(finite_vector([value], what)[0])
+    radius = finite_number(value, what)
     if radius <= 0:
         raise DomainError(f"The {what} is {value!r}; expected a positive number.")
     return radius

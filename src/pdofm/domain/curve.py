@@ -11,7 +11,7 @@ from pdofm._types import Points, Vector
 from pdofm.domain.base import Domain
 from pdofm.domain.boundary import Piece
 from pdofm.domain.loop import Loop
-from pdofm.domain.vectors import Numbers, finite_vector, show
+from pdofm.domain.vectors import Numbers, finite_number, finite_vector, show
 from pdofm.errors import DomainError
 
 MOST_SAMPLES = 2**13
@@ -78,7 +78,7 @@ class Ellipse(Smooth):
         if not (half_axes > 0).all():
             raise DomainError(f"The half-axes of Ellipse are a={a!r}, b={b!r}; expected positive numbers.")
         self.a, self.b = half_axes.tolist()
-        self.angle = float(finite_vector([angle], "angle of Ellipse")[0])
+        self.angle = finite_number(angle, "angle of Ellipse")
         turn = np.exp(1j * self.angle)
         modes = np.array([(self.a - self.b) / 2 * turn, complex(*self.center), (self.a + self.b) / 2 * turn])
         self._set_loops((Loop(modes, "The ellipse"),))

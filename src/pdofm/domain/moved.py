@@ -15,7 +15,7 @@ from pdofm.domain.box import Box, Interval
 from pdofm.domain.csg import Difference, Intersection, Union
 from pdofm.domain.curve import Curve, Ellipse
 from pdofm.domain.polygon import Polygon
-from pdofm.domain.vectors import Numbers, finite_vector, show
+from pdofm.domain.vectors import Numbers, finite_number, finite_vector, show
 from pdofm.errors import DomainError
 from pdofm.numerics.nodes import midpoints
 from pdofm.numerics.numbers import as_number
@@ -203,7 +203,7 @@ def frame(direction: Vector) -> Rotation:
 
 def positive(value: float | int, what: str) -> float:
     """A positive number; errors call it `what`."""
-    number = float(finite_vector([value], what)[0])
+    number = finite_number(value, what)
     if number <= 0:
         raise DomainError(f"The {what} is {value!r}; expected a positive number.")
     return number

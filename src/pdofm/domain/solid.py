@@ -14,7 +14,7 @@ from pdofm.domain.moved import Moved, frame, positive
 from pdofm.domain.polygon import Polygon
 from pdofm.domain.spacetime import Slice
 from pdofm.domain.trim import trim
-from pdofm.domain.vectors import Numbers, between, finite_vector, show
+from pdofm.domain.vectors import Numbers, between, finite_number, finite_vector, show
 from pdofm.errors import DomainError
 from pdofm.numerics.quantiles import Quantiles, composite_gauss
 from pdofm.numerics.sampling import UnitPoints, unit_points
@@ -180,7 +180,7 @@ class Cone(Moved):
     ):
         self.start, self.end = _segment(start, end, "Cone")
         self.radius = positive(radius, "radius of Cone")
-        self.end_radius = float(finite_vector([end_radius], "end radius of Cone")[0])
+        self.end_radius = finite_number(end_radius, "end radius of Cone")
         if self.end_radius < 0:
             raise DomainError(f"The end radius of Cone is {end_radius!r}; expected 0 or a positive number.")
         length, r, q = float(np.linalg.norm(self.end - self.start)), self.radius, self.end_radius

@@ -12,7 +12,7 @@ from pdofm._types import Normals, Points, Vector
 from pdofm.domain.base import MARGIN, Domain
 from pdofm.domain.boundary import Chart, Keep, Part, Piece
 from pdofm.domain.regions import Regions
-from pdofm.domain.vectors import Numbers, between, finite_vector
+from pdofm.domain.vectors import Numbers, between, finite_number, finite_vector
 from pdofm.errors import DomainError
 from pdofm.numerics.sampling import UnitPoints
 
@@ -63,7 +63,7 @@ class SpaceTime(Domain):
 
     def at(self, t: float | int) -> Part:
         """The whole space at time t. Its normal points backwards in time at t0, and forwards at any other time."""
-        time = float(finite_vector([t], "time")[0])
+        time = finite_number(t, "time")
         if not self.t0 <= time <= self.t1:
             raise DomainError(f"The time is {t!r}; expected a number between t0={self.t0:.6g} and t1={self.t1:.6g}.")
         if self.materials is not None:

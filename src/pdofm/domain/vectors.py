@@ -36,6 +36,13 @@ def finite_vector(value: Numbers, what: str, dim: int | None = None) -> Vector:
     return vector
 
 
+def finite_number(value: Any, what: str) -> float:
+    """`value` as a finite number; errors call it `what`."""
+    if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biuf":
+        raise DomainError(f"The {what} is {value!r}; expected a number.")
+    return float(finite_vector([value], what)[0])
+
+
 def show(vector: Vector) -> str:
     """A vector as a short text, for `repr`."""
     return f"[{', '.join(f'{value:.6g}' for value in vector)}]"

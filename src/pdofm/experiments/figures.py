@@ -49,6 +49,7 @@ class Drawer:
             with matplotlib.rc_context(pf.plot.STYLE):
                 figures = list(self._of(experiment))
             for name, caption, figure in figures:
+                (self.out / "figures").mkdir(parents=True, exist_ok=True)
                 paths = [self.out / "figures" / f"{name}.{kind}" for kind in ("png", "svg")]
                 for path, dpi in zip(paths, (SCREEN, PRINT), strict=True):
                     pf.plot.save(figure, path, dpi=dpi)

@@ -16,7 +16,7 @@ import numpy as np
 from pdofm.archives import write
 from pdofm.domain import Regions
 from pdofm.domain.files import describe, is_described, restored
-from pdofm.errors import FeaturesError, PdofmError
+from pdofm.errors import FeaturesError, FileError, PdofmError
 from pdofm.features.base import MOST_FEATURES, Features, families
 
 FORMAT = "pdofm-features-1"
@@ -105,11 +105,11 @@ def read(path: str | PathLike) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     from safetensors import SafetensorError, safe_open
 
     if not isinstance(path, str | PathLike):
-        raise FeaturesError(f"load() takes the path of a file, or a name; got {type(path).__name__}.")
+        raise FileError(f"load() takes the path of a file, or a name; got {type(path).__name__}.")
     if str(path) in shipped() and not Path(path).exists():
         path = SHIPPED / f"{path}.safetensors"
     if not Path(path).is_file():
-        raise FeaturesError(
+        raise FileError(
             f"There is no file {str(path)!r}. Give the path of a file that pdofm.save wrote, or a name of features "
             f"that come with the package: {', '.join(shipped())}."
         )
@@ -118,7 +118,7 @@ def read(path: str | PathLike) -> tuple[dict[str, str], dict[str, np.ndarray]]:
             header = file.metadata() or {}
             return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError) as error:
-        raise FeaturesError(
+        raise FileError(
             f"{str(path)!r} is not a complete safetensors file ({error}). It may be truncated, or of another kind; "
             "write it again with pdofm.save."
         ) from error

@@ -1,16 +1,20 @@
 """The answer of a march: a solution that consists of slabs."""
 
 import math
+import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jax.core import Tracer
 
 from pdofm.features import Features
-from pdofm.features.slabs import Slabs
+from pdofm.features.slabs import BEYOND, Slabs
 from pdofm.marching.arrays import Points
 from pdofm.marching.run import Piece, Run
+from pdofm.solving.called import points_of
 from pdofm.solving.files import Kind, register
 from pdofm.solving.solution import Solution
 
@@ -40,7 +44,8 @@ class Evolution(Solution):
     """The solution of a space-time problem by `march`: a `Solution` with the slabs that it was found in.
 
     Where the march ended early, because of an interrupt or because the solution ceased to exist, values at later times
-    are NaN; ``slabs[-1].end`` is the last time reached.
+    are NaN; ``slabs[-1].end`` is the last time reached. After the end of the domain they are NaN as well, with a
+    warning.
 
     Attributes:
         slabs: the slabs.
@@ -50,6 +55,27 @@ class Evolution(Solution):
 
     slabs: tuple[SlabInfo, ...] = ()
     spectral_radius: float = math.nan
+
+    def __call__(self, *points: Any) -> Any:
+        self._warn_of_late(points, 3)
+        return super().__call__(*points)
+
+    def _derivatives(self, points: tuple[Any, ...], axes: Iterable[int]) -> np.ndarray:
+        self._warn_of_late(points, 4)
+        return super()._derivatives(points, axes)
+
+    def _warn_of_late(self, points: tuple[Any, ...], level: int) -> None:
+        """Point out times after the domain, at which there are no slabs; `level` is the stack level of the user."""
+        if any(isinstance(each, Tracer) for each in points):
+            return
+        start, end = (float(corner[-1]) for corner in (self.problem.domain.lower, self.problem.domain.upper))
+        latest = float(np.max(points_of(self.problem, points)[0][:, -1], initial=start))
+        if latest > end + BEYOND * (end - start):
+            warnings.warn(
+                f"The solution was marched to t = {end:g}, and is asked for at t = {latest:g}: values after its end "
+                f"are NaN. State the problem on SpaceTime(space, {latest:g}), and march to that time.",
+                stacklevel=level,
+            )
 
     def __repr__(self) -> str:
         if not self.slabs:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pdofm.arguments import explained
 from pdofm.discrete.checks import check_problem
 from pdofm.errors import ConvergenceWarning, SolveError
 from pdofm.features import Features
@@ -65,6 +66,7 @@ FIRST_SHARE = 0.85
 not represent."""
 
 
+@explained
 def march(
     problem: Problem,
     features: Features | None = None,
@@ -105,7 +107,7 @@ def march(
     solution = marched(problem, float(tol), features, checkpoint=checkpoint, progress=progress, max_seconds=max_seconds)
     if not solution.converged:
         warnings.warn(
-            f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=2
+            f"The solution of {problem.name!r} has not converged: {solution.reason}.", ConvergenceWarning, stacklevel=3
         )
     return solution
 

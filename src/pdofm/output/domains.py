@@ -24,7 +24,7 @@ def plot_domain(
 
     Args:
         domain: what to draw; of a space-time, its space.
-        path: the file in which to save it, ending in .pdf, .png or .svg. Missing folders are created.
+        path: the file in which to save it, ending in .pdf, .png or .svg. Its folder must exist.
         points: how many points inside to draw, as `domain.sample` places them; 0 for none.
         normals: whether to draw outward normals.
     """

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Points, Vector
+from pdofm.archives import in_folder
 from pdofm.domain import Domain, SpaceTime
 from pdofm.domain.vectors import between
 from pdofm.errors import DomainError, unknown_name
@@ -54,7 +54,7 @@ class Mesh:
 
 
 def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | None = None) -> None:
-    """Write a solution for ParaView as .vtu, or as .vtk for older programs. Missing folders are created.
+    """Write a solution for ParaView as .vtu, or as .vtk for older programs. Its folder must exist.
 
     The file has a field for each unknown, under its name ("u" if there is one scalar); vectors have three entries. If
     the exact solution is known, there is also the absolute "error". In a system, "error_v" is that of the unknown v,
@@ -69,7 +69,7 @@ def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | Non
     """
     import meshio
 
-    target = Path(path)
+    target = in_folder(path)
     suffix = target.suffix.lower()
     if suffix not in FORMATS:
         raise unknown_name(f"suffix of the mesh {target.name!r}:", target.suffix, FORMATS)
@@ -82,7 +82,6 @@ def write_vtk(solution: Solution, path: str | PathLike, *, resolution: int | Non
         (grid.kind, grid.cells + start) for (_, grid), start in zip(grids, starts.tolist(), strict=False)
     ]
     points = np.concatenate([grid.points for _, grid in grids])
-    target.parent.mkdir(parents=True, exist_ok=True)
     meshio.write(target, meshio.Mesh(_padded(points), cells, point_data={**data, **vectors}), file_format=suffix[1:])
 
 

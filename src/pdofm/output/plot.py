@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pdofm._types import Points, Vector
+from pdofm.archives import in_folder
 from pdofm.domain import Domain
 from pdofm.errors import DomainError, SolveError, unknown_name
 from pdofm.output.parts import View, views
@@ -70,7 +71,7 @@ def plot_solution(
 
     Args:
         solution: the solution to draw; on a domain of more than two dimensions, in the planes that `sections` chooses.
-        path: the file in which to save it, ending in .pdf, .png or .svg. Missing folders are created.
+        path: the file in which to save it, ending in .pdf, .png or .svg. Its folder must exist.
         unknown: in a system, the unknown or component to draw, such as "v" or "v[0]"; by default all components, one in
             each row.
         part: of a complex solution "real", "imaginary", "modulus" or "phase"; by default real and imaginary part.
@@ -139,11 +140,10 @@ def new_figure(
 
 
 def save(figure: Any, path: str | PathLike, *, dpi: int = DPI) -> None:
-    """Save a figure as .pdf, .png or .svg, with `dpi` pixels per inch. Missing folders are created."""
+    """Save a figure as .pdf, .png or .svg, with `dpi` pixels per inch. Its folder must exist."""
     import matplotlib
 
     target = _checked(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(STYLE):
         figure.savefig(target, dpi=dpi, bbox_inches="tight", pad_inches=0.05)
 
@@ -336,8 +336,8 @@ def values_at(solution: Function, points: Points) -> Float[np.ndarray, "n C"]:
 
 
 def _checked(path: str | PathLike) -> Path:
-    """The path, if its suffix is one of `FORMATS`."""
-    target = Path(path)
+    """The path, if its suffix is one of `FORMATS` and its folder exists."""
+    target = in_folder(path)
     if target.suffix.lower() not in FORMATS:
         raise unknown_name(f"suffix of the figure {target.name!r}:", target.suffix, FORMATS)
     return target

@@ -2,13 +2,13 @@
 
 import io
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdofm._types import Points, Vector
+from pdofm.archives import in_folder
 from pdofm.domain import SpaceTime
 from pdofm.errors import DomainError, unknown_name
 from pdofm.features.slabs import Slabs
@@ -53,13 +53,13 @@ def animate(solution: Solution, path: str | PathLike, *, component: int = 0, fra
 
     Args:
         solution: on a `SpaceTime` over one or two dimensions.
-        path: the file, ending in .gif. Missing folders are created.
+        path: the file, ending in .gif. Its folder must exist.
         component: which component of a system to show.
         frames: number of times.
     """
     from PIL import Image
 
-    target = Path(path)
+    target = in_folder(path)
     if target.suffix.lower() != ".gif":
         raise unknown_name(f"suffix of the animation {target.name!r}:", target.suffix, (".gif",))
     domain, times = _times(solution, frames)
@@ -84,7 +84,6 @@ def animate(solution: Solution, path: str | PathLike, *, component: int = 0, fra
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=100)
         pictures.append(Image.open(buffer).convert("P"))
-    target.parent.mkdir(parents=True, exist_ok=True)
     duration = round(1000 * FRAME_SECONDS)
     pictures[0].save(target, save_all=True, append_images=pictures[1:], duration=duration, loop=0)
 
@@ -94,19 +93,18 @@ def write_series(solution: Solution, path: str | PathLike, *, times: Any = None,
 
     Args:
         solution: on a `SpaceTime` over at most three dimensions of space.
-        path: the file, ending in .pvd. Missing folders are created.
+        path: the file, ending in .pvd. Its folder must exist.
         times: the times to write, by default 50 equally spaced ones.
         resolution: number of cells along the longest side.
     """
     import meshio
 
-    target = Path(path)
+    target = in_folder(path)
     if target.suffix.lower() != ".pvd":
         raise unknown_name(f"suffix of the series {target.name!r}:", target.suffix, (".pvd",))
     domain, usual = _times(solution, FILES)
     grid = mesh(domain.space, resolution)
     points = np.pad(grid.points, ((0, 0), (0, 3 - grid.points.shape[1])))
-    target.parent.mkdir(parents=True, exist_ok=True)
     entries = []
     for number, time in enumerate(usual.tolist() if times is None else list(times)):
         values = _values(solution, grid.points, float(time))

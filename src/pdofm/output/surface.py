@@ -44,7 +44,7 @@ def plot_surface(
 
     Args:
         solution: on a domain of three dimensions.
-        path: the file in which to save it, ending in .pdf, .png or .svg. Missing folders are created.
+        path: the file in which to save it, ending in .pdf, .png or .svg. Its folder must exist.
         unknown: in a system, the component to draw, such as "v[0]"; by default the first.
         cut: a point; what lies in front of it (larger x, smaller y, larger z) is removed. By default the center.
         resolution: number of cells along the longest side.

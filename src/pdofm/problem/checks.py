@@ -160,12 +160,26 @@ def check_place(term: Term, domain: Domain) -> None:
 def given_points(term: Term, domain: Domain) -> np.ndarray:
     """The points (n, d) of a condition that is stated at points instead of on a part."""
     points = as_numbers(term.on, f"The points of condition {term.name!r}", ProblemError)
+    if points.ndim == 1 and domain.dim == 1:
+        points = points[:, None]
     if points.ndim != 2 or points.shape[1] != domain.dim or len(points) == 0:
+        what = "its points must be" if term.kind == "data" else "on= must be a part of the domain or points"
+        one = f" One point is [{np.round(points, 6).tolist()}]." if points.shape == (domain.dim,) else ""
         raise ProblemError(
-            f"Condition {term.name!r}: on= must be a part of the domain or points of shape (n, {domain.dim}); got an "
-            f"array of shape {points.shape}."
+            f"Condition {term.name!r}: {what} of shape (n, {domain.dim}); got an array of shape {points.shape}.{one}"
         )
     return points
+
+
+def check_values(measured: Sequence[tuple[Data, Term]], domain: Domain) -> None:
+    """Raise unless there is a value for each point of data."""
+    for data, term in measured:
+        points, values = len(given_points(term, domain)), len(data.measured)
+        if points != values:
+            raise ProblemError(
+                f"Condition {term.name!r} has {values} values at {points} points; expected one value, or one row of "
+                "values, for each point."
+            )
 
 
 def check_start(conditions: Sequence[Term], order: int) -> None:

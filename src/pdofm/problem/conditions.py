@@ -1,6 +1,5 @@
 """Boundary, initial, periodic and general conditions."""
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, fields, replace
@@ -14,6 +13,7 @@ from pdofm.calculus.operators import dt, normal_derivative, partial
 from pdofm.calculus.terms import CONDITION_WEIGHT, Difference, Layout, LeftSide, Term, Where, joined
 from pdofm.domain import Domain, Part, SpaceTime
 from pdofm.errors import ProblemError
+from pdofm.problem.called import call, refuse_texts, takes_normal
 from pdofm.problem.tabulated import shown, tabulated
 
 JUST_INSIDE = 1e-7
@@ -45,19 +45,6 @@ class Context:
     has_exact: bool
     orders: Callable[[int | None], tuple[int, ...]]
     covered: Collection[tuple[str, str]] = ()
-
-
-def takes_normal(function: Callable[..., Any]) -> bool:
-    """Whether a user function has a parameter called ``normal``, which receives the outward normal."""
-    try:
-        return "normal" in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def call(function: Callable[..., Any], args: tuple[Any, ...], normal: Array) -> Any:
-    """Call a user function at a point, with the normal if it has a parameter for it."""
-    return function(*args, normal=normal) if takes_normal(function) else function(*args)
 
 
 def _select(u: Any, unknown: str | None) -> Callable[..., Array]:
@@ -141,6 +128,9 @@ class BaseCondition(ABC):
     on: Where
     name: str
     weight: float
+
+    def __post_init__(self):
+        refuse_texts(self, self.name)
 
     @abstractmethod
     def terms(self, problem: Context) -> list[Term]:
@@ -237,6 +227,7 @@ class Robin(BaseCondition):
     weight: float = CONDITION_WEIGHT
 
     def __post_init__(self):
+        super().__post_init__()
         for c in (self.alpha, self.beta):
             if not (callable(c) or (isinstance(c, _NUMBERS) and (isinstance(c, core.Tracer) or np.isfinite(c)))):
                 raise ProblemError(

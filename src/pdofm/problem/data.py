@@ -1,6 +1,6 @@
 """The data of a problem: the right sides of its terms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from jax import Array
 from jaxtyping import Float
 
 from pdofm._types import Points, SpaceNormals
-from pdofm.calculus.terms import Fields, Layout, LeftSide, joined, known_fields
+from pdofm.calculus.terms import Fields, Layout, LeftSide, Term, joined, known_fields
 from pdofm.numerics.batches import POINTS_PER_CALL, in_batches
 from pdofm.problem.conditions import call
 
@@ -70,6 +70,23 @@ class Given:
         return layout.realified(joined(call(self.value, args, normal[: len(args[0])])))
 
 
+@dataclass(frozen=True)
+class Stationary:
+    """A function of space, such as the solution of a stationary problem, as one of space and time."""
+
+    function: Any
+
+    def __call__(self, x: Array, t: Array) -> Any:
+        return self.function(x)
+
+
+def in_time(term: Term, layout: Layout) -> Term:
+    """The term with data that take the time: the solution of a stationary problem has the same values at all times."""
+    of = getattr(getattr(term.rhs, "problem", None), "layout", None)
+    is_stationary = isinstance(of, Layout) and not of.has_time
+    return replace(term, rhs=Stationary(term.rhs)) if layout.has_time and is_stationary else term
+
+
 class Varying:
     """A right side that depends on parameters; `pdofm.problem.parametric` has the only kind."""
 
@@ -77,6 +94,13 @@ class Varying:
 
     def __call__(self, layout: Layout, args: tuple[Array, ...], normal: Array) -> Array:
         raise NotImplementedError
+
+
+def remedy_for(value: Any) -> str:
+    """What to do about data that are no real numbers."""
+    if isinstance(value, str):
+        return ". Write it without quotes"
+    return ". For complex data give Problem(…, dtype=complex)" if np.iscomplexobj(value) else ""
 
 
 RightSide = Manufactured | Given | Varying

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jax import Array
 
+from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import CONDITION_WEIGHT, Average, Difference, Layout, PairLayout, Term, Where, joined
 from pdofm.domain import Part, Regions
 from pdofm.domain.csg import flipped
@@ -160,8 +161,21 @@ def covered_pairs(conditions: Sequence[BaseCondition], regions: Regions) -> set[
     return found | {(second, first) for first, second in found}
 
 
-def check_interfaces(terms: Sequence[Term], regions: Regions) -> None:
-    """Raise if nothing is said about an interface."""
+def check_interfaces(terms: Sequence[Term], regions: Regions, layout: Layout) -> None:
+    """Raise if nothing is said about an interface, or if a flux has more entries than there are equations."""
+    symbols = {
+        term.name: symbol_of(term.lhs, layout_of(term, layout), regions.dim, regions.dim - layout.has_time)
+        for term in terms
+        if term.on is None or isinstance(term.lhs, FluxJump)
+    }
+    # An equation of order d needs d conditions in all, one of which is that for the values.
+    most = layout.numbers * max(1, max(symbols[term.name].order for term in terms if term.on is None) - 1)
+    for term in terms:
+        if isinstance(term.lhs, FluxJump) and symbols[term.name].entries > most:
+            raise ProblemError(
+                f"The flux of {term.name!r} has {symbols[term.name].entries} entries at a point; expected {most}: what "
+                f"passes along the normal. Write for instance {EXAMPLE}."
+            )
     stated = {pair for term in terms if term.pair for pair in (term.pair, term.pair[::-1])}
     held = {term.region for term in terms if term.kind == "sides"}
     for first, second in regions.interfaces:

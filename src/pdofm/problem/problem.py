@@ -19,7 +19,7 @@ from pdofm.domain import Domain, Part, Regions, SpaceTime
 from pdofm.errors import ProblemError
 from pdofm.problem import checks, example, replacing
 from pdofm.problem.conditions import BaseCondition, Context, Periodic, Value
-from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, values_at
+from pdofm.problem.data import Exact, ExactPair, Given, Manufactured, RightSide, in_time, remedy_for, values_at
 from pdofm.problem.interface import check_interfaces, covered_pairs, layout_of, of_region, split
 from pdofm.problem.operator import FrozenOperator, Operator
 from pdofm.problem.trial import Trial
@@ -94,8 +94,9 @@ class Problem(Shown):
         for term in (*conditions, *(term for _, term in self.measured)):
             self._check(term)
             checks.check_place(term, self.domain)
+        checks.check_values(self.measured, self.domain)
         if self.regions is not None:
-            check_interfaces(conditions, self.regions)
+            check_interfaces(self.terms, self.regions, self.layout)
         if self.layout.has_time:
             checks.check_start(conditions, max(self.orders(None)))
 
@@ -170,8 +171,8 @@ class Problem(Shown):
         return fixed
 
     def _placed(self, term: Term) -> Term:
-        """A term with a left side of real numbers that knows the parameters."""
-        term = in_layout(term, self.layout)
+        """A term with a left side of real numbers that knows the parameters, and data that take the time."""
+        term = in_time(in_layout(term, self.layout), self.layout)
         return parametrised(term, self.parameters) if self.parameters.names else term
 
     @property
@@ -288,9 +289,8 @@ class Problem(Shown):
         try:
             numbers = np.concatenate([np.ravel(part).astype(dtype, casting="same_kind") for part in parts])
         except (TypeError, ValueError) as error:
-            hint = ". For complex data give Problem(…, dtype=complex)" if np.iscomplexobj(value) else ""
             raise ProblemError(
-                f"{term.name!r} has the data {value!r}; expected numbers or a function{hint}."
+                f"{term.name!r} has the data {value!r}; expected numbers or a function{remedy_for(value)}."
             ) from error
         if is_complex and (numbers.size > 1 or numbers[0] != 0):  # one zero may stand for all entries
             numbers = np.concatenate([numbers.real, numbers.imag])

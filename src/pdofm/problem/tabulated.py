@@ -40,6 +40,7 @@ def tabulated(value: Any, on: Where, name: str, components: int) -> Any:
         return value
     values = np.asarray(value, dtype=np.complex128 if np.iscomplexobj(value) else np.float64)
     points = np.asarray(on, dtype=np.float64)
+    points = points[:, None] if points.ndim == 1 else points  # on a line
     if values.ndim == 1 and components > 1:
         return value  # one constant for each component
     rows = values[:, None] if values.ndim == 1 else values

@@ -108,6 +108,11 @@ class Trial:
             raise
         except (TypeError, ValueError, AttributeError, IndexError) as error:
             reason = str(error).splitlines()[0].rstrip(".")
+            if has_time and isinstance(error, TypeError) and "positional argument" in reason:
+                inside = ", with u(x, t), dt(u)(x, t), laplacian(u)(x, t) inside" if first else ""
+                raise ProblemError(
+                    f"The {what} does not take the time. Add t: lambda {first}x, t: …{inside} ({reason})."
+                ) from error
             raise ProblemError(
                 f"The {what} cannot be evaluated at a point: {reason}. It is called as "
                 f"({first}x{', t' if has_time else ''}) with x of shape ({dim - has_time},) and must return numbers; "

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pdofm._types import Key
+from pdofm.arguments import explained
 from pdofm.calculus.symbol import symbol_of
 from pdofm.calculus.terms import Term, in_layout, joined
 from pdofm.errors import ConvergenceWarning, NonlinearError, PdofmError, ProblemError, SolveError
@@ -69,6 +70,7 @@ HELD_OUT, COMPARED = 400, 600
 """Points at which eigenfunctions are checked, and at which those of two spaces are compared."""
 
 
+@explained
 def eigs(
     problem: Problem,
     k: int = 6,
@@ -103,7 +105,7 @@ def eigs(
     found = search.modes()
     if not found.converged:
         message = f"The eigenvalues of {problem.name!r} have not converged: {found.reason}."
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
     return found
 
 

@@ -6,6 +6,7 @@ from pdofm.discrete.defaults import default_counts
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.look import Look
 from pdofm.solving.clock import Clock
+from pdofm.solving.compatibility import contradiction
 from pdofm.solving.details import missed
 from pdofm.solving.estimate import estimate
 from pdofm.solving.methods import Outcome
@@ -22,6 +23,7 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
         found = estimate(discretisation, outcome)
         stable = _stability(discretisation, outcome)
         between = missed(discretisation, outcome)
+        violations = _violations(found.look)
     error = found.error if between is None else max(found.error, between)
     stats = Stats(
         rows=outcome.residuals.rows,
@@ -43,9 +45,11 @@ def concluded(discretisation: Discretisation, outcome: Outcome, clock: Clock, to
         tol=tol,
         iteration=outcome.verdict,
         estimate=error,
-        violations=_violations(found.look),
+        violations=violations,
         missed=between,
     )
+    if max(violations.values(), default=0.0) > evidence.required:
+        evidence = replace(evidence, contradiction=contradiction(problem))
     free = None if stable is None or evidence.is_determined else stable.function
     return Solution(problem, features, outcome.coefficients, error, judge(evidence), stats, free=free)
 

@@ -10,7 +10,7 @@ function follows, the residual changes its sign, and its effect is small.
 import numpy as np
 
 from pdofm.discrete.assemble import assemble
-from pdofm.discrete.details import details_of
+from pdofm.discrete.details import details_of, elsewhere
 from pdofm.discrete.discretisation import Discretisation
 from pdofm.discrete.evaluate import evaluate_all
 from pdofm.numerics.distance import relative_sizes
@@ -35,11 +35,12 @@ def missed_details(discretisation: Discretisation, outcome: Outcome) -> float | 
     problem, features, c = discretisation.problem, discretisation.features, outcome.coefficients
     if problem.parameters.names:
         return None
-    fitted = {block.term.name: block.term for block in discretisation.blocks}
-    details = [each for each in details_of(problem) if each.term.name in fitted]
+    fitted = {block.term.name: block for block in discretisation.blocks}
+    details = [each for each in details_of(problem, fitted) if each.term.name in fitted]
     if not details or not np.isfinite(c).all():
         return None
-    blocks = [each.block(problem, fitted[each.term.name]) for each in details]
+    space_dim = problem.domain.dim - problem.layout.has_time
+    blocks = [elsewhere(fitted[each.term.name], each.points, each.normals, space_dim) for each in details]
     known = {"memory": discretisation.memory, "role": "details", "sizes": discretisation.sizes}
     system = assemble(problem.layout, features, blocks, c, **known)
     gradient = np.zeros(c.size)

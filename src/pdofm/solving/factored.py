@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from pdofm._types import Coefficients, Key, Matrix, Points
+from pdofm.arguments import explained
 from pdofm.discrete.boxed import BoxDiscretisation, BoxFactorization, BoxSystem, cover_of, random_polynomial
 from pdofm.discrete.boxed import undetermined as undetermined_in_boxes
 from pdofm.discrete.checks import check_fit, check_problem
@@ -196,6 +197,7 @@ class Solver:
         )
 
 
+@explained
 def factor(
     problem: Problem,
     features: Any = None,
@@ -219,10 +221,8 @@ def factor(
     if lstsq is not None and method is not None:
         raise SolveError("factor() got both method= and lstsq=, its old form. Give method=Linear(lstsq=…) only.")
     if lstsq is not None:
-        message = (
-            "lstsq= of factor() is now method=Linear(lstsq=…), as in solve(); the old name goes in the next version."
-        )
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        message = "lstsq= of factor() is now method=Linear(lstsq=…); the old name goes in the next version."
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
         method = Linear(lstsq)
     if method is not None and not isinstance(method, Linear):
         raise SolveError(f"factor() takes method=Linear(lstsq=…), as a factored problem is linear; got {method!r}.")
@@ -303,7 +303,7 @@ def stats_of(
 def _warn_of_freedom(problem: Problem, verdict: Verdict) -> None:
     if not verdict.converged:
         message = f"{problem.name!r} does not determine its solutions: {verdict.reason}."
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def check_linear(discretisation: Discretisation, step: Coefficients | None = None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from pdofm.calculus.parameters import FieldValues
 from pdofm.domain import Domain
 from pdofm.domain.files import describe, restored
-from pdofm.errors import FeaturesError, ProblemError
+from pdofm.errors import FeaturesError, FileError, ProblemError
 from pdofm.features import Features
 from pdofm.features import io as features_io
 from pdofm.problem.problem import Problem
@@ -98,7 +98,7 @@ def save(path: Any, what: Any) -> None:
             ".features, and its .coefficients with numpy.save."
         )
     if isinstance(path, Features | Solution):
-        raise FeaturesError("The path comes first: save(path, what).")
+        raise FileError("The path comes first: save(path, what).")
     features_io.save(path, what)
 
 

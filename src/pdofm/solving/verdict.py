@@ -63,6 +63,7 @@ class Status(StrEnum):
     UNCONFIRMED = "no second solution agrees"
     FREE_NUMBERS = "the data do not determine the unknown numbers"
     MISFIT = "the data contradict the model"
+    CONTRADICTORY = "the data contradict each other"
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class Evidence:
         hidden: the largest residual of the equation on a dense set of points, relative to its largest right side.
         missed: the relative error that details of the data between the points cause, or the integral of the residual
             where coefficients change steeply, relative to the terms of the equation.
+        contradiction: by how much the data violate a condition that they must satisfy for a solution to exist, as a
+            fraction of their size.
         disagreement: the distance to the solution in another space, relative to the solution; NaN if there is none.
         stability: γ, the size of the largest solution that data of size 1 can cause.
         growth, grown: by how much γ grew when the features were doubled for the last time, and since an eighth of them.
@@ -97,6 +100,7 @@ class Evidence:
     undetermined: float = 0.0
     hidden: float | None = None
     missed: float | None = None
+    contradiction: float = 0.0
     disagreement: float | None = None
     stability: float | None = None
     growth: float = 1.0
@@ -203,6 +207,21 @@ def _unique(evidence: Evidence) -> Failure | None:
     return Status.UNDETERMINED, message, remedy_for(evidence)
 
 
+def _compatible(evidence: Evidence) -> Failure | None:
+    """The data must satisfy what the left sides ask of them for a solution to exist."""
+    if evidence.contradiction <= evidence.required:
+        return None
+    message = (
+        "the data contradict each other: no function satisfies the equation and all conditions, as their integrals do "
+        f"not balance, by {100 * evidence.contradiction:.3g} % of the data"
+    )
+    remedy = (
+        "check source and boundary values; with ∂u/∂n = g on the whole boundary, for instance, -Δu = f has solutions "
+        "only if ∫f + ∫g = 0"
+    )
+    return Status.CONTRADICTORY, message, remedy
+
+
 def _accurate(evidence: Evidence) -> Failure | None:
     """The estimated error must be below the tolerance."""
     estimate, required = evidence.estimate, evidence.required
@@ -290,6 +309,7 @@ def _fits(evidence: Evidence) -> Failure | None:
 CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
     _finished,
     _unique,
+    _compatible,
     _identified,
     _resolved,
     _accurate,
