@@ -275,7 +275,7 @@ def _vertex_jet(inner: Points, scale: Vector, which: Sequence[Index]) -> dict[In
     y, distance, nothing = inner.T, np.linalg.norm(inner, axis=1), np.zeros(len(inner))
     turns = [np.arctan2(y[i - 2] * y[i - 1], y[i] * distance) for i in range(3)]
     with np.errstate(divide="ignore", invalid="ignore"):  # on an edge
-        logs = [_artanh(y[i], distance, y[i - 2], y[i - 1]) for i in range(3)]
+        logs = [np.asarray(_artanh(y[i], distance, y[i - 2], y[i - 1])) for i in range(3)]
         parts = [_times(y[i - 2] * y[i - 1], logs[i]) - y[i] ** 2 / 2 * turns[i] for i in range(3)]
         jet: dict[Index, np.ndarray] = {(0, 0, 0): np.sum(parts, axis=0)}
         for i in range(3):
