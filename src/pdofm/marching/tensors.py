@@ -19,10 +19,11 @@ from pdofm.features.patches import Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.axes import Axis, Bounded, Tensor, along
 from pdofm.marching.diagonal import Diagonal
+from pdofm.marching.edges import Asked, contradictory
 from pdofm.marching.separable import Face, Separated
 from pdofm.marching.spaces import States
 from pdofm.marching.statement import Statement
-from pdofm.marching.termat import TermAt
+from pdofm.marching.termat import TermAt, Unsuitable
 from pdofm.numerics.nodes import tensor
 
 FIRST, STEP = (12, 14), 1.25
@@ -37,10 +38,10 @@ COARSER = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class Powers:
     """What multiplies the time derivatives of each component, by order, in the equation without space derivatives."""
 
-    powers: Float[np.ndarray, "K C"]
+    factors: Float[np.ndarray, "K C"]
 
 
 class Tensors:
@@ -68,6 +69,7 @@ class Tensors:
         self._matrices = {index: np.diag(each)[self._matched] for index, each in parts.constant.items()}
         self.algebraic = np.zeros(self.size, dtype=bool)
         self._data: dict[bytes, np.ndarray] = {}
+        self._conditions: dict[bytes, Asked] = {}
 
     @classmethod
     def first(cls, statement: Statement, parts: Separated, number: int = 0) -> "Tensors":
@@ -76,7 +78,7 @@ class Tensors:
 
     def forget(self) -> None:
         """Free the memory of the data."""
-        self._data = {}
+        self._data, self._conditions = {}, {}
 
     def _each(self, matrices: list[np.ndarray], of: Tensor) -> Tensor:
         """A matrix along each axis."""
@@ -132,9 +134,10 @@ class Tensors:
                 axis = int(np.argmax(orders))
                 of = along(self._axes[axis].second, of, axis, self.dim)
             tested += factors * of
-        rows = [tested.reshape(p, -1)]
-        for at, used, face in self._faces:
-            rows.append(self._on_face(at, used, face, states[0].reshape(-1, *self.shape), times))
+        rows, state = [tested.reshape(p, -1)], states[0].reshape(-1, *self.shape)
+        for (component, axis, side), asked in self._asked(times).items():
+            row = self.bounded[component][axis].rows[side]
+            rows.append((along(row[None], state[:, component], axis, self.dim) - asked).reshape(p, -1))
         return np.concatenate(rows, axis=1)
 
     def _tested(self, states: States, times: Vector) -> Float[np.ndarray, "p C ..."]:
@@ -161,25 +164,29 @@ class Tensors:
             found.append((at, at.used(self._times), face))
         return found
 
-    def _on_face(
-        self, at: TermAt, used: tuple[Index, ...], face: Face, state: Tensor, times: Vector
-    ) -> Float[np.ndarray, "p _"]:
-        """What a state lacks of the values that conditions ask for, as coefficients on the face."""
-        none = np.zeros((len(times), len(at.points), self.shape[0]))
-        data = at.residual(times, lambda index: none, used)
-        grid = np.swapaxes(data, 1, 2).reshape(
-            *(len(times), -1), *(1 if a == face.axis else len(axis.points) for a, axis in enumerate(self._axes))
-        )
-        tests = [np.ones((1, 1)) if a == face.axis else axis.tests for a, axis in enumerate(self._axes)]
-        found = self._each(tests, grid) if data.any() else None
-        rows = []
-        for entry, (component, _, _) in enumerate(face.entries):
-            row = self.bounded[component][face.axis].rows[face.side]
-            own = along(row[None], state[:, component], face.axis, self.dim)
-            rows.append((own if found is None else own + found[:, entry]).reshape(len(times), -1))
-        return np.concatenate(rows, axis=1)
+    def _asked(self, times: Vector) -> Asked:
+        """What conditions ask for at some times, as coefficients on the faces; `Unsuitable` if no function meets all of
+        it, or if the coefficients of a condition are found to vary."""
+        key = times.tobytes()
+        if key not in self._conditions:
+            asked: Asked = {}
+            for at, used, face in self._faces:
+                none = np.zeros((len(times), len(at.points), self.shape[0]))
+                constant = face.coefficients(self.dim, self.shape[0])
+                if not set(used) <= set(constant):
+                    raise Unsuitable
+                data = -np.swapaxes(at.residual(times, lambda index, none=none: none, used, constant), 1, 2)
+                shape = (1 if a == face.axis else len(axis.points) for a, axis in enumerate(self._axes))
+                tests = [np.ones((1, 1)) if a == face.axis else axis.tests for a, axis in enumerate(self._axes)]
+                found = self._each(tests, data.reshape(*data.shape[:2], *shape))
+                for entry, (component, _, _) in enumerate(face.entries):
+                    asked[component, face.axis, face.side] = found[:, entry]
+            if contradictory(asked, self.bounded):
+                raise Unsuitable
+            self._conditions = {key: asked}
+        return self._conditions[key]
 
-    def linearise(self, states: States, time: float) -> Linear:
+    def linearise(self, states: States, time: float) -> Powers:
         """The equation linearised at one time; coefficients that vary are replaced by the middle of their values, from
         which the farthest is as near as can be."""
         powers = np.zeros((self.statement.order + 1, self.shape[0]))
@@ -193,15 +200,15 @@ class Tensors:
             for a, index in enumerate(self._used):
                 own = found[:, np.argsort(self._matched), a, np.arange(self.shape[0])]
                 powers[index[-1]] += 0.0 if any(index[:-1]) else (own.max(axis=0) + own.min(axis=0)) / 2
-            return Linear(powers)
+            return Powers(powers)
         for (*orders, in_time), factor in constant.items():
             powers[in_time] += 0.0 if any(orders) else factor
-        return Linear(powers)
+        return Powers(powers)
 
-    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> Diagonal:
+    def factor(self, linear: Powers, rates: Complex[np.ndarray, " k"]) -> Diagonal:
         """The equations for functions that grow as exp(rate t)."""
         return Diagonal(
-            self.parts, self._axes, self.bounded, (rates[:, None] ** np.arange(len(linear.powers))) @ linear.powers
+            self.parts, self._axes, self.bounded, (rates[:, None] ** np.arange(len(linear.factors))) @ linear.factors
         )
 
     @cached_property
