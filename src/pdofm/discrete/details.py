@@ -85,21 +85,29 @@ def _detail(problem: Problem, term: Term) -> Detail | None:
     on = term.on if isinstance(term.on, Part) else None
     if not _varies(problem, term):
         return None
-    grids = [grid for grid in _grids(problem.domain_of(term), on) if grid.inside.any()]
+    grids = [grid for grid in grids_of(problem.domain_of(term), on) if grid.inside.any()]
     count = sum(int(grid.inside.sum()) for grid in grids)
     if count == 0:
         return None
     points, normals = (np.concatenate([getattr(grid, name) for grid in grids]) for name in ("points", "normals"))
     right, values = _values(problem, term, points, normals)
+    chosen, weights = _some(scores(grids, values)[0].max(axis=1))
+    if len(chosen) == 0:
+        return None
+    return Detail(term, points[chosen], normals[chosen], weights / count, np.mean(np.abs(right), axis=0))
+
+
+def scores(
+    grids: Sequence["Grid"], values: Float[np.ndarray, "n f"]
+) -> tuple[Float[np.ndarray, "n f"], Float[np.ndarray, "n f"]]:
+    """What is above 1 at the points of lattices that are in details of a function, for several functions, whose largest
+    values are about 1; and the sizes of the differences that tell."""
     ends = np.cumsum([int(grid.inside.sum()) for grid in grids])[:-1]
     pairs = [_differences(grid, part) for grid, part in zip(grids, np.split(values, ends), strict=True)]
     middle, around = (np.concatenate(each) for each in zip(*pairs, strict=True))
     typical = np.nanquantile(middle, 0.9, axis=0) if np.isfinite(middle).any() else np.zeros(values.shape[1])
-    score = np.max(np.nan_to_num(around) / np.maximum(SPIKE * np.nan_to_num(typical), ROUNDING), axis=1)
-    chosen, weights = _some(score)
-    if len(chosen) == 0:
-        return None
-    return Detail(term, points[chosen], normals[chosen], weights / count, np.mean(np.abs(right), axis=0))
+    around = np.nan_to_num(around)
+    return around / np.maximum(SPIKE * np.nan_to_num(typical), ROUNDING), around
 
 
 def _varies(problem: Problem, term: Term) -> bool:
@@ -121,18 +129,19 @@ def _values(
     symbol = symbol_of(term.lhs, layout, domain.dim, domain.dim - layout.has_time)
     normals = normals[:, : symbol.space_dim]
     right = right_values(problem.layout, Block(term, problem.right_side(term), points, normals), symbol.entries)
-    found = [_relative(right)]
+    found = [relative(right)]
     if _has_varying_coefficients(problem, term):
         which = symbol.indices(points, normals)
         jet = random_jet(len(which), 1, layout.components)  # the same at all points
         coefficients = symbol.coefficients(points, np.broadcast_to(jet, (len(jet), len(points), jet.shape[2])))
         units = float(domain.size) ** -np.sum(coefficients.indices, axis=1, dtype=float)
         each = np.nan_to_num(coefficients.coefficients * units[:, None], posinf=0.0, neginf=0.0)
-        found.append(_relative(each.reshape(len(points), -1)))
+        found.append(relative(each.reshape(len(points), -1)))
     return right, np.concatenate(found, axis=1)
 
 
-def _relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:
+def relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:
+    """Values relative to the largest of all."""
     largest = float(np.max(np.abs(values), initial=0.0))
     return values / largest if largest > 0 else np.zeros_like(values)
 
@@ -152,7 +161,7 @@ def _some(score: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " k"], Float[
 
 
 @dataclass(frozen=True, eq=False)
-class _Grid:
+class Grid:
     """A lattice: how many points it has along each axis, which of them are inside, and where these are."""
 
     shape: tuple[int, ...]
@@ -161,7 +170,7 @@ class _Grid:
     normals: Float[np.ndarray, "kept d"]
 
 
-def _grids(domain: Domain, on: Part | None) -> list[_Grid]:
+def grids_of(domain: Domain, on: Part | None) -> list[Grid]:
     """Lattices in a domain, or on the pieces of a part."""
     rng = np.random.default_rng(1)
     if on is None:
@@ -184,12 +193,12 @@ def _on(piece: Piece, u: UnitPoints) -> tuple[Points, Normals, Mask]:
     return points, normals, np.ones(len(u), bool) if piece.keep is None else piece.keep(points, normals)
 
 
-def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> _Grid:
+def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> Grid:
     """A lattice with about `count` points inside."""
     if dim <= 1:
         u = np.full((1, 0), 0.0) if dim == 0 else ((np.arange(count) + 0.5) / count)[:, None]
         points, normals, inside = place(u)
-        return _Grid((len(u),), inside, points[inside], normals[inside])
+        return Grid((len(u),), inside, points[inside], normals[inside])
     fill = max(float(np.mean(place(rng.random((2000, dim)))[2])), 1e-3)
     along = int(min(np.ceil((dim**0.5) * (count / fill) ** (1 / dim)), LONGEST ** (1 / dim)))
     turn = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
@@ -198,10 +207,10 @@ def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> _Grid
     inside = np.all((u > 0) & (u < 1), axis=1)
     points, normals, kept = place(u[inside])
     inside[inside] = kept
-    return _Grid((along,) * dim, inside, points[kept], normals[kept])
+    return Grid((along,) * dim, inside, points[kept], normals[kept])
 
 
-def _differences(grid: _Grid, values: Float[np.ndarray, "n f"]) -> list[Float[np.ndarray, "n f"]]:
+def _differences(grid: Grid, values: Float[np.ndarray, "n f"]) -> list[Float[np.ndarray, "n f"]]:
     """The sizes of the fourth differences at the points of a lattice, and the largest of those that involve a point;
     NaN where there is none."""
     whole = np.full((*grid.shape, values.shape[1]), np.nan)

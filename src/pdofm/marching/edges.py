@@ -1,7 +1,7 @@
 """Conditions on two faces of a box that contradict each other at the edge between them.
 
-What a face asks for must satisfy, at its edges, what the other faces there ask for. A value of 1 on one side of a corner
-and of 0 on the other, or a slope on one side that is not that of the values on the other, is met by no smooth function.
+What a face asks for must satisfy, at its edges, what the other faces there ask for. A value of 1 on one side of an edge
+and of 0 on the other, or a slope on one side that is not that of the values on the other, are met by no function.
 """
 
 from itertools import combinations

@@ -22,6 +22,7 @@ from pdofm.marching.diagonal import Diagonal
 from pdofm.marching.edges import Asked, contradictory
 from pdofm.marching.separable import Face, Separated
 from pdofm.marching.spaces import States
+from pdofm.marching.spots import spots_of
 from pdofm.marching.statement import Statement
 from pdofm.marching.termat import TermAt, Unsuitable
 from pdofm.numerics.nodes import tensor
@@ -29,6 +30,9 @@ from pdofm.numerics.nodes import tensor
 FIRST, STEP = (12, 14), 1.25
 """The number of polynomials along each axis to begin with, in the first, third, … run and in the others, so that
 successive runs differ; and by what factor it grows."""
+
+MOST_FIRST = 256
+"""The largest number to begin with."""
 
 LAST = 0.05
 """This part of the polynomials along an axis, those of the highest degrees, tells what may be missing; at least two."""
@@ -52,8 +56,8 @@ class Tensors:
 
     kind = "products of polynomials"
 
-    def __init__(self, statement: Statement, parts: Separated, counts: tuple[int, ...], number: int = 0):
-        self.statement, self.parts, self.counts, self._number = statement, parts, counts, number
+    def __init__(self, statement: Statement, parts: Separated, counts: tuple[int, ...], least: int = FIRST[0]):
+        self.statement, self.parts, self.counts, self._least = statement, parts, counts, least
         space = statement.domain.space
         self.dim = space.dim
         self._axes = [Axis(*each) for each in zip(space.lower, space.upper, counts, strict=True)]
@@ -73,8 +77,14 @@ class Tensors:
 
     @classmethod
     def first(cls, statement: Statement, parts: Separated, number: int = 0) -> "Tensors":
-        """The polynomials to begin with."""
-        return cls(statement, parts, (FIRST[number % 2],) * statement.domain.space.dim, number)
+        """The polynomials to begin with: so many that some points are in each small place where data vary."""
+        space, least = statement.domain.space, FIRST[number % 2]
+        for spot in spots_of(statement):
+            while not spot.is_seen([Axis(*each, least).points for each in zip(space.lower, space.upper, strict=True)]):
+                least = finer(least)
+                if least > MOST_FIRST:
+                    raise Unsuitable
+        return cls(statement, parts, (least,) * space.dim, least)
 
     def forget(self) -> None:
         """Free the memory of the data."""
@@ -255,7 +265,7 @@ class Tensors:
 
     def _moved(self, states: States, counts: tuple[int, ...]) -> "tuple[Tensors, States]":
         """The same functions, with other numbers of polynomials."""
-        other, found = Tensors(self.statement, self.parts, counts, self._number), []
+        other, found = Tensors(self.statement, self.parts, counts, self._least), []
         common = (slice(None), *(slice(min(pair)) for pair in zip(self.counts, counts, strict=True)))
         for state in states:
             moved = np.zeros(other.shape)
@@ -278,7 +288,7 @@ class Tensors:
         """Fewer polynomials along axes where they suffice."""
         counts = list(self.counts)
         for axis in range(self.dim):
-            fewer = FIRST[self._number % 2]
+            fewer = self._least
             while fewer < counts[axis] and any(
                 np.any(self._beyond(state, axis, int(fewer * (1 - LAST)) - 1) > COARSER * tol * scale)
                 for state, scale in zip(states, scales, strict=True)
@@ -294,7 +304,7 @@ class Tensors:
 
     def described(self, description: list[int]) -> "Tensors":
         """So many polynomials along each axis."""
-        return Tensors(self.statement, self.parts, tuple(map(int, description)), self._number)
+        return Tensors(self.statement, self.parts, tuple(map(int, description)), self._least)
 
 
 def finer(count: int) -> int:
