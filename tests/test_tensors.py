@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pdofm as pf
+from pdofm.errors import SolveError
 from pdofm.marching.march import marched
 from pdofm.marching.mixing import Mixing
 from pdofm.marching.separable import separated
@@ -149,8 +150,8 @@ def test_other_conditions_do_not_separate(conditions):
 
 def test_a_condition_on_a_part_of_a_side_does_not_separate():
     def conditions(domain):
-        low, high = (domain.part("x0=lower", where=where) for where in (lambda x: x[1] < 0.5, lambda x: x[1] >= 0.5))
-        rest = domain.part("x0=upper", "x1=lower", "x1=upper")
+        side, rest = domain.part("x0=lower"), domain.part("x0=upper", "x1=lower", "x1=upper")
+        low, high = side.where(lambda x, t: x[1] < 0.5), side.where(lambda x, t: x[1] >= 0.5)
         return [pf.Dirichlet(on=low), pf.Neumann(on=high), pf.Dirichlet(on=rest)]
 
     assert separated(Statement(evolution(SQUARE, reaction, moving, conditions))) is None
@@ -172,7 +173,7 @@ def marched_or_refused(problem, tol):
     """A solution, converged or not, or None where no slab converges."""
     try:
         return marched(problem, tol, max_seconds=20.0)
-    except pf.SolveError:
+    except SolveError:
         return None
 
 

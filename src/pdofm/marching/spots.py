@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 
 from pdofm.calculus.terms import Term
 from pdofm.discrete.details import Grid, grids_of, relative, scores
@@ -46,6 +45,8 @@ class Spot:
 
     def is_seen(self, along: list[Vector]) -> bool:
         """Whether it holds `SEEN` points in each direction, of those with such coordinates along each axis."""
+        from scipy.spatial import KDTree  # slow to import
+
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         near, directions = [], 0
         for a, b, own in zip(low, high, along, strict=True):
@@ -55,7 +56,7 @@ class Spot:
         if len(points) < SEEN**directions:
             return False
         gaps = KDTree(self.points).query(points, distance_upper_bound=self.distance)[0]
-        return np.count_nonzero(np.isfinite(gaps)) >= SEEN**directions
+        return bool(np.isfinite(gaps).sum() >= SEEN**directions)
 
 
 _known: "WeakKeyDictionary[Statement, list[Spot]]" = WeakKeyDictionary()
@@ -102,6 +103,8 @@ def _of_term(statement: Statement, term: Term, times: Vector) -> list[Spot]:
 
 def _spots(grids: list[Grid], values: Float[np.ndarray, "n f"]) -> list[Spot]:
     """The connected sets of points in which functions have details."""
+    from scipy.spatial import KDTree  # slow to import
+
     points = _joined(grids)[0]
     score, sizes = scores(grids, values)
     found: list[Spot] = []
