@@ -172,7 +172,7 @@ def heat(conditions, source=0.0, start=0.0, reaction=lambda x: 0.0):
 def marched_or_refused(problem, tol):
     """A solution, converged or not, or None where no slab converges."""
     try:
-        return marched(problem, tol, max_seconds=20.0)
+        return marched(problem, tol, max_seconds=8.0)
     except SolveError:
         return None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -20,7 +20,7 @@ from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.pulses import pulses_of, varying
 from pdofm.marching.statement import Statement
 from pdofm.marching.trees import in_space
-from pdofm.numerics.nodes import tensor
+from pdofm.problem.problem import Problem
 
 TIMES = np.array([0.0, 0.3819, 1.0])
 """The times at which data are looked at, as parts of the whole, beside those of pulses."""
@@ -43,29 +43,33 @@ class Spot:
     points: Points
     distance: float
 
-    def is_seen(self, along: list[Vector]) -> bool:
-        """Whether it holds `SEEN` points in each direction, of those with such coordinates along each axis."""
+    def is_seen(self, points: Points) -> bool:
+        """Whether `SEEN` of these points in each direction are in it; on a face those that differ along it count."""
         from scipy.spatial import KDTree  # slow to import
 
         low, high = self.points.min(axis=0), self.points.max(axis=0)
-        near, directions = [], 0
-        for a, b, own in zip(low, high, along, strict=True):
-            directions += b > a
-            near.append(own[(own > a - self.distance) & (own < b + self.distance)] if b > a else np.array([a]))
-        points = tensor(near)
-        if len(points) < SEEN**directions:
+        directions = high > low
+        near = np.all((points >= low - self.distance) & (points <= high + self.distance) | ~directions, axis=1)
+        own = np.unique(points[near][:, directions], axis=0)
+        if len(own) < SEEN ** directions.sum():
             return False
-        gaps = KDTree(self.points).query(points, distance_upper_bound=self.distance)[0]
-        return bool(np.isfinite(gaps).sum() >= SEEN**directions)
+        tree = KDTree(self.points[:, directions])
+        gaps = tree.query(own, distance_upper_bound=self.distance)[0]
+        return bool(np.isfinite(gaps).sum() >= SEEN ** directions.sum())
+
+    def meets(self, lower: Points, upper: Points) -> Bool[np.ndarray, " n"]:
+        """Which of some boxes it meets."""
+        low, high = self.points.min(axis=0) - self.distance, self.points.max(axis=0) + self.distance
+        return np.all((lower <= high) & (upper >= low), axis=1)
 
 
-_known: "WeakKeyDictionary[Statement, list[Spot]]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Problem, list[Spot]]" = WeakKeyDictionary()
 
 
 def spots_of(statement: Statement) -> list[Spot]:
     """The places in which the source, coefficients, the start or conditions on the boundary vary within a short
     distance."""
-    if statement not in _known:
+    if statement.problem not in _known:
         domain = statement.domain
         pulses = pulses_of(statement)
         chosen = pulses[:: max(1, -(-len(pulses) // MOST_PULSES))]
@@ -76,8 +80,13 @@ def spots_of(statement: Statement) -> list[Spot]:
         found = _spots(grids, relative(start)) if np.ptp(start, axis=0).any() else []
         for term in (statement.equation, *statement.lateral):
             found += _of_term(statement, term, times)
-        _known[statement] = found
-    return _known[statement]
+        _known[statement.problem] = found
+    return _known[statement.problem]
+
+
+def known_spots(statement: Statement) -> list[Spot]:
+    """The same, if they have been looked for."""
+    return _known.get(statement.problem, [])
 
 
 def _joined(grids: list[Grid]) -> tuple[Points, Points]:

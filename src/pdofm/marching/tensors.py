@@ -80,7 +80,9 @@ class Tensors:
         """The polynomials to begin with: so many that some points are in each small place where data vary."""
         space, least = statement.domain.space, FIRST[number % 2]
         for spot in spots_of(statement):
-            while not spot.is_seen([Axis(*each, least).points for each in zip(space.lower, space.upper, strict=True)]):
+            while not spot.is_seen(
+                tensor([Axis(*each, least).points for each in zip(space.lower, space.upper, strict=True)])
+            ):
                 least = finer(least)
                 if least > MOST_FIRST:
                     raise Unsuitable
