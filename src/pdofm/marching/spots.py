@@ -10,8 +10,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from pdofm.calculus.terms import Term
 from pdofm.discrete.details import Grid, grids_of, relative, scores
@@ -112,7 +110,9 @@ def _of_term(statement: Statement, term: Term, times: Vector) -> list[Spot]:
 
 def _spots(grids: list[Grid], values: Float[np.ndarray, "n f"]) -> list[Spot]:
     """The connected sets of points in which functions have details."""
-    from scipy.spatial import KDTree  # slow to import
+    from scipy.sparse import coo_array  # slow to import, as the others
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import KDTree
 
     points = _joined(grids)[0]
     score, sizes = scores(grids, values)
