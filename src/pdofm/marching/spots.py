@@ -122,9 +122,9 @@ def _spots(grids: list[Grid], values: Float[np.ndarray, "n f"]) -> list[Spot]:
         if len(chosen) < 2:
             continue
         tree = KDTree(points[chosen])
-        distance = 1.5 * float(np.median(tree.query(points[chosen], 2)[0][:, 1]))
+        distance = 1.5 * float(np.median(np.asarray(tree.query(points[chosen], 2)[0])[:, 1]))
         pairs = tree.query_pairs(distance, output_type="ndarray")
-        graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(chosen),) * 2)
+        graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(chosen), len(chosen)))
         labels = connected_components(graph, directed=False)[1]
         largest = np.zeros(labels.max() + 1)
         np.maximum.at(largest, labels, size[chosen])
