@@ -96,21 +96,15 @@ def _detail(problem: Problem, term: Term, known: Block | None) -> Detail | None:
     if right.numbers is not None and not varies:
         return None
     on = term.on if isinstance(term.on, Part) else None
-    grids = [grid for grid in _grids(problem.domain_of(term), on) if grid.inside.any()]
+    grids = [grid for grid in grids_of(problem.domain_of(term), on) if grid.inside.any()]
     count = sum(int(grid.inside.sum()) for grid in grids)
     if count == 0:
         return None
     points, normals = (np.concatenate([getattr(grid, name) for grid in grids]) for name in ("points", "normals"))
     there = elsewhere(stated, points, normals, space_dim)
     data = right_values(problem.layout, there, symbol.entries)
-    features = [_relative(data)] + ([_coefficients(symbol, there, float(problem.domain.size))] if varies else [])
-    values = np.concatenate(features, axis=1)
-    ends = np.cumsum([int(grid.inside.sum()) for grid in grids])[:-1]
-    pairs = [_differences(grid, part) for grid, part in zip(grids, np.split(values, ends), strict=True)]
-    middle, around = (np.concatenate(each) for each in zip(*pairs, strict=True))
-    typical = np.nanquantile(middle, 0.9, axis=0) if np.isfinite(middle).any() else np.zeros(values.shape[1])
-    score = np.max(np.nan_to_num(around) / np.maximum(SPIKE * np.nan_to_num(typical), ROUNDING), axis=1)
-    chosen, weights = _some(score)
+    features = [relative(data)] + ([_coefficients(symbol, there, float(problem.domain.size))] if varies else [])
+    chosen, weights = _some(scores(grids, np.concatenate(features, axis=1))[0].max(axis=1))
     if len(chosen) == 0:
         return None
     return Detail(term, points[chosen], normals[chosen], weights / count, np.mean(np.abs(data), axis=0))
@@ -123,10 +117,24 @@ def _coefficients(symbol: Symbol, block: Block, length: float) -> Float[np.ndarr
     found = symbol.coefficients(points, np.broadcast_to(jet, (len(jet), len(points), jet.shape[2])), normals)
     units = length ** -np.sum(found.indices, axis=1, dtype=float)
     each = np.nan_to_num(found.coefficients * units[:, None], posinf=0.0, neginf=0.0)
-    return _relative(each.reshape(len(points), -1))
+    return relative(each.reshape(len(points), -1))
 
 
-def _relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:
+def scores(
+    grids: Sequence["Grid"], values: Float[np.ndarray, "n f"]
+) -> tuple[Float[np.ndarray, "n f"], Float[np.ndarray, "n f"]]:
+    """What is above 1 at the points of lattices that are in details of a function, for several functions, whose largest
+    values are about 1; and the sizes of the differences that tell."""
+    ends = np.cumsum([int(grid.inside.sum()) for grid in grids])[:-1]
+    pairs = [_differences(grid, part) for grid, part in zip(grids, np.split(values, ends), strict=True)]
+    middle, around = (np.concatenate(each) for each in zip(*pairs, strict=True))
+    typical = np.nanquantile(middle, 0.9, axis=0) if np.isfinite(middle).any() else np.zeros(values.shape[1])
+    around = np.nan_to_num(around)
+    return around / np.maximum(SPIKE * np.nan_to_num(typical), ROUNDING), around
+
+
+def relative(values: Float[np.ndarray, "n f"]) -> Float[np.ndarray, "n f"]:
+    """Values relative to the largest of all."""
     largest = float(np.max(np.abs(values), initial=0.0))
     return values / largest if largest > 0 else np.zeros_like(values)
 
@@ -146,7 +154,7 @@ def _some(score: Float[np.ndarray, " n"]) -> tuple[Int[np.ndarray, " k"], Float[
 
 
 @dataclass(frozen=True, eq=False)
-class _Grid:
+class Grid:
     """A lattice: how many points it has along each axis, which of them are inside, and where these are."""
 
     shape: tuple[int, ...]
@@ -155,7 +163,7 @@ class _Grid:
     normals: Float[np.ndarray, "kept d"]
 
 
-def _grids(domain: Domain, on: Part | None) -> list[_Grid]:
+def grids_of(domain: Domain, on: Part | None) -> list[Grid]:
     """Lattices in a domain, or on the pieces of a part."""
     rng = np.random.default_rng(1)
     if on is None:
@@ -178,12 +186,12 @@ def _on(piece: Piece, u: UnitPoints) -> tuple[Points, Normals, Mask]:
     return points, normals, np.ones(len(u), bool) if piece.keep is None else piece.keep(points, normals)
 
 
-def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> _Grid:
+def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> Grid:
     """A lattice with about `count` points inside."""
     if dim <= 1:
         u = np.full((1, 0), 0.0) if dim == 0 else ((np.arange(count) + 0.5) / count)[:, None]
         points, normals, inside = place(u)
-        return _Grid((len(u),), inside, points[inside], normals[inside])
+        return Grid((len(u),), inside, points[inside], normals[inside])
     fill = max(float(np.mean(place(rng.random((2000, dim)))[2])), 1e-3)
     along = int(min(np.ceil((dim**0.5) * (count / fill) ** (1 / dim)), LONGEST ** (1 / dim)))
     turn = np.linalg.qr(rng.standard_normal((dim, dim)))[0]
@@ -192,10 +200,10 @@ def _grid(dim: int, count: int, place: Place, rng: np.random.Generator) -> _Grid
     inside = np.all((u > 0) & (u < 1), axis=1)
     points, normals, kept = place(u[inside])
     inside[inside] = kept
-    return _Grid((along,) * dim, inside, points[kept], normals[kept])
+    return Grid((along,) * dim, inside, points[kept], normals[kept])
 
 
-def _differences(grid: _Grid, values: Float[np.ndarray, "n f"]) -> list[Float[np.ndarray, "n f"]]:
+def _differences(grid: Grid, values: Float[np.ndarray, "n f"]) -> list[Float[np.ndarray, "n f"]]:
     """The sizes of the fourth differences at the points of a lattice, and the largest of those that involve a point;
     NaN where there is none."""
     whole = np.full((*grid.shape, values.shape[1]), np.nan)

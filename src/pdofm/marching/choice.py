@@ -10,6 +10,7 @@ from pdofm.errors import SolveError
 from pdofm.marching.intervals import Intervals
 from pdofm.marching.separable import separated
 from pdofm.marching.spaces import Space
+from pdofm.marching.spots import Spot, spots_of
 from pdofm.marching.statement import Statement
 from pdofm.marching.tensors import Tensors
 from pdofm.marching.tiles import Tiles, fills_boxes
@@ -89,10 +90,23 @@ def spaces(statement: Statement, slab_tol: float, floor: float = 1.0, number: in
             found.append((lambda: Whole.first(statement, number), most))
         if fills:
             degree = tile_degree(statement, slab_tol)
-            found.append((lambda: Tiles.first(statement, degree), MOST_IN_TILES))
+            spots = [] if parts is None else spots_of(statement)
+            found.append((lambda: seeing(Tiles.first(statement, degree), spots), MOST_IN_TILES))
     if not found:
         raise SolveError(
             f"march does not know a space for {space!r} yet: it solves in one to three dimensions. Use "
             "solve(problem), which solves for all times at once."
         )
     return found
+
+
+def seeing(space: Tiles, spots: list[Spot]) -> Tiles:
+    """Boxes that are halved until there are points in each of some small places where data vary."""
+    for spot in spots:
+        while True:
+            marks = spot.meets(space.patches.lower, space.patches.upper)
+            points = space.quadrature()[0].reshape(space.count, -1, space.dim)
+            if spot.is_seen(points[marks].reshape(-1, space.dim)) or space.size > MOST_IN_TILES:
+                break
+            space = space.refined(np.repeat(marks[:, None], space.dim, axis=1), [])[0]
+    return space

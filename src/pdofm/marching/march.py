@@ -230,7 +230,7 @@ class _March:
             if run is None or not run.pieces:
                 raise SolveError(
                     "No slab converges at the start, however short. Check the signs in the equation and the "
-                    "conditions, or give more features."
+                    "conditions, and whether conditions contradict each other where they meet, or give more features."
                 ) from None
             return run, Verdict(
                 Status.DIVERGED,

@@ -46,12 +46,12 @@ def pulses_of(statement: Statement) -> Vector:
             at = statement.placed(term, points[:, :-1], normals[:, :-1])
         else:
             at = statement.placed(term, domain.space.sample(PLACES))
-        for values in _varying(at, times):
+        for values in varying(at, times):
             quick |= _is_quick(values)
     return times[quick]
 
 
-def _varying(at: TermAt, times: Vector) -> Sequence[Float[np.ndarray, "times f"]]:
+def varying(at: TermAt, times: Vector) -> Sequence[Float[np.ndarray, "times f"]]:
     """The data of a term and its coefficients at some times, as far as they may depend on time."""
     z, normals = at.at(times)
     found = []

@@ -1,9 +1,11 @@
 """Evolutions in a box whose derivatives in space separate: ∂u/∂t = Σ_j a_j ∂²u/∂x_j² + f(x, t, u), or of second order
 in time, with conditions of one kind on each face."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from pdofm.calculus.jets import Index
 from pdofm.calculus.symbol import Linearisation, random_jet
@@ -12,15 +14,15 @@ from pdofm.domain import Part
 from pdofm.domain.boundary import Piece
 from pdofm.marching.arrays import Vector
 from pdofm.marching.statement import Statement
-from pdofm.marching.termat import TermAt
+from pdofm.marching.termat import SAME, Matrix, TermAt
 from pdofm.marching.trees import in_space
 from pdofm.numerics.nodes import gauss, tensor
 
-SAME = 1e-12
-"""Coefficients that differ by less than this fraction of the largest are the same."""
-
 PROBES = 24
-"""Points at which coefficients are compared."""
+"""Points at which the coefficients of the equation are compared; wherever it is evaluated later they are again."""
+
+DENSE = 4096
+"""Points of a face at which the coefficients of a condition are compared, if they may depend on the place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,14 @@ class Face:
     side: int
     term: Term
     entries: tuple[tuple[int, float, float], ...]
+
+    def coefficients(self, dim: int, components: int) -> dict[Index, Matrix]:
+        """The coefficients of the value and of the slope, by derivative, in a box with `dim` axes."""
+        found = {index: np.zeros((len(self.entries), components)) for index in _value_and_slope(dim, self.axis)}
+        for row, (component, *factors) in enumerate(self.entries):
+            for matrix, factor in zip(found.values(), factors, strict=True):
+                matrix[row, component] = factor
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +85,7 @@ def _constant(statement: Statement) -> dict[Index, Vector] | None:
         if not G.any():
             continue
         own = np.eye(statement.components, dtype=bool)[list(statement.matched)]
-        steady = np.ptp(G, axis=0).max() <= SAME * np.abs(G).max() and not G[:, ~own].any()
+        steady = _is_constant(G) and not G[:, ~own].any()
         may_vary = not any(orders) and in_time < statement.order
         if steady and (not may_vary or (at.symbol.is_affine and at.symbol.has_constant_coefficients)):
             constant[index] = np.array([G[0, list(statement.matched).index(c), c] for c in range(len(own))])
@@ -84,6 +94,11 @@ def _constant(statement: Statement) -> dict[Index, Vector] | None:
         if any(orders) and (in_time or sorted(orders)[-1] != sum(orders) or sum(orders) != 2):
             return None
     return constant
+
+
+def _is_constant(coefficients: Float[np.ndarray, "n k C"]) -> bool:
+    """Whether coefficients are the same at all points."""
+    return bool(np.all(np.ptp(coefficients, axis=0) <= SAME * np.abs(coefficients).max(axis=0)))
 
 
 def _faces(statement: Statement) -> tuple[Face, ...] | None:
@@ -118,21 +133,26 @@ def _whole_face(statement: Statement, piece: Piece) -> tuple[int, int] | None:
     return None
 
 
+def _value_and_slope(dim: int, axis: int) -> tuple[Index, Index]:
+    """The derivatives that a condition may contain."""
+    return (0,) * (dim + 1), tuple(int(a == axis) for a in range(dim + 1))
+
+
 def _entries(statement: Statement, term: Term, piece: Piece, axis: int) -> tuple[tuple[int, float, float], ...] | None:
     """The entries of a condition on a face; None if one does not have constant coefficients or several components."""
-    points, normals = piece.chart(tensor([gauss(5)] * piece.dim))
-    at = statement.placed(term, points, normals)
+    at = statement.placed(term, *piece.chart(tensor([gauss(5)] * piece.dim)))
+    if not at.symbol.has_constant_coefficients:
+        count = math.ceil(DENSE ** (1 / max(piece.dim, 1)))
+        at = statement.placed(term, *piece.chart(tensor([(np.arange(count) + 0.5) / count] * piece.dim)))
     found = _looked_at(statement, at) if at.symbol.is_affine and at.symbol.is_autonomous else None
     if found is None:
         return None
     dim, components = statement.domain.space.dim, statement.components
-    value, slope = (0,) * (dim + 1), tuple(int(a == axis) for a in range(dim + 1))
+    value, slope = _value_and_slope(dim, axis)
     G = {
         index: found.coefficients[:, :, a] for a, index in enumerate(found.indices) if found.coefficients[:, :, a].any()
     }
-    if not set(G) <= {value, slope} or any(
-        np.ptp(each, axis=0).max() > SAME * np.abs(each).max() for each in G.values()
-    ):
+    if not (set(G) <= {value, slope} and all(map(_is_constant, G.values()))):
         return None
     none = np.zeros((at.entries, components))
     values, slopes = (G[index][0] if index in G else none for index in (value, slope))

@@ -81,6 +81,9 @@ def solve_slab(
         last, change = change, change - delta
         before, size = size, float(np.max(space.norms(delta) / scale))
         rate = size / before
+        # With mixing this is not the rate q at which plain steps contract, but `delta` is a plain step: what is missing
+        # after it is at most size · q / (1 - q). That is below half of what a slab may leave out up to q = 0.96, since
+        # `tol` is a fiftieth of that (`ITERATION` in run.py).
         if (size <= tol * (1 - rate) and (step > 1 or size == 0)) or (rate > SLOW and size <= min(ROUNDED, 100 * tol)):
             return Slab(_derivatives(scheme, start, change, length), step, size, matrices)
         if not math.isfinite(size) or rate > STALLED:

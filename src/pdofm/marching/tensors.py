@@ -19,15 +19,20 @@ from pdofm.features.patches import Patches
 from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.axes import Axis, Bounded, Tensor, along
 from pdofm.marching.diagonal import Diagonal
+from pdofm.marching.edges import Asked, contradictory
 from pdofm.marching.separable import Face, Separated
 from pdofm.marching.spaces import States
+from pdofm.marching.spots import spots_of
 from pdofm.marching.statement import Statement
-from pdofm.marching.termat import TermAt
+from pdofm.marching.termat import TermAt, Unsuitable
 from pdofm.numerics.nodes import tensor
 
 FIRST, STEP = (12, 14), 1.25
 """The number of polynomials along each axis to begin with, in the first, third, … run and in the others, so that
 successive runs differ; and by what factor it grows."""
+
+MOST_FIRST = 256
+"""The largest number to begin with."""
 
 LAST = 0.05
 """This part of the polynomials along an axis, those of the highest degrees, tells what may be missing; at least two."""
@@ -37,10 +42,10 @@ COARSER = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class Powers:
     """What multiplies the time derivatives of each component, by order, in the equation without space derivatives."""
 
-    powers: Float[np.ndarray, "K C"]
+    factors: Float[np.ndarray, "K C"]
 
 
 class Tensors:
@@ -51,8 +56,8 @@ class Tensors:
 
     kind = "products of polynomials"
 
-    def __init__(self, statement: Statement, parts: Separated, counts: tuple[int, ...], number: int = 0):
-        self.statement, self.parts, self.counts, self._number = statement, parts, counts, number
+    def __init__(self, statement: Statement, parts: Separated, counts: tuple[int, ...], least: int = FIRST[0]):
+        self.statement, self.parts, self.counts, self._least = statement, parts, counts, least
         space = statement.domain.space
         self.dim = space.dim
         self._axes = [Axis(*each) for each in zip(space.lower, space.upper, counts, strict=True)]
@@ -68,15 +73,24 @@ class Tensors:
         self._matrices = {index: np.diag(each)[self._matched] for index, each in parts.constant.items()}
         self.algebraic = np.zeros(self.size, dtype=bool)
         self._data: dict[bytes, np.ndarray] = {}
+        self._conditions: dict[bytes, Asked] = {}
 
     @classmethod
     def first(cls, statement: Statement, parts: Separated, number: int = 0) -> "Tensors":
-        """The polynomials to begin with."""
-        return cls(statement, parts, (FIRST[number % 2],) * statement.domain.space.dim, number)
+        """The polynomials to begin with: so many that some points are in each small place where data vary."""
+        space, least = statement.domain.space, FIRST[number % 2]
+        for spot in spots_of(statement):
+            while not spot.is_seen(
+                tensor([Axis(*each, least).points for each in zip(space.lower, space.upper, strict=True)])
+            ):
+                least = finer(least)
+                if least > MOST_FIRST:
+                    raise Unsuitable
+        return cls(statement, parts, (least,) * space.dim, least)
 
     def forget(self) -> None:
         """Free the memory of the data."""
-        self._data = {}
+        self._data, self._conditions = {}, {}
 
     def _each(self, matrices: list[np.ndarray], of: Tensor) -> Tensor:
         """A matrix along each axis."""
@@ -132,9 +146,10 @@ class Tensors:
                 axis = int(np.argmax(orders))
                 of = along(self._axes[axis].second, of, axis, self.dim)
             tested += factors * of
-        rows = [tested.reshape(p, -1)]
-        for at, used, face in self._faces:
-            rows.append(self._on_face(at, used, face, states[0].reshape(-1, *self.shape), times))
+        rows, state = [tested.reshape(p, -1)], states[0].reshape(-1, *self.shape)
+        for (component, axis, side), asked in self._asked(times).items():
+            row = self.bounded[component][axis].rows[side]
+            rows.append((along(row[None], state[:, component], axis, self.dim) - asked).reshape(p, -1))
         return np.concatenate(rows, axis=1)
 
     def _tested(self, states: States, times: Vector) -> Float[np.ndarray, "p C ..."]:
@@ -161,25 +176,29 @@ class Tensors:
             found.append((at, at.used(self._times), face))
         return found
 
-    def _on_face(
-        self, at: TermAt, used: tuple[Index, ...], face: Face, state: Tensor, times: Vector
-    ) -> Float[np.ndarray, "p _"]:
-        """What a state lacks of the values that conditions ask for, as coefficients on the face."""
-        none = np.zeros((len(times), len(at.points), self.shape[0]))
-        data = at.residual(times, lambda index: none, used)
-        grid = np.swapaxes(data, 1, 2).reshape(
-            *(len(times), -1), *(1 if a == face.axis else len(axis.points) for a, axis in enumerate(self._axes))
-        )
-        tests = [np.ones((1, 1)) if a == face.axis else axis.tests for a, axis in enumerate(self._axes)]
-        found = self._each(tests, grid) if data.any() else None
-        rows = []
-        for entry, (component, _, _) in enumerate(face.entries):
-            row = self.bounded[component][face.axis].rows[face.side]
-            own = along(row[None], state[:, component], face.axis, self.dim)
-            rows.append((own if found is None else own + found[:, entry]).reshape(len(times), -1))
-        return np.concatenate(rows, axis=1)
+    def _asked(self, times: Vector) -> Asked:
+        """What conditions ask for at some times, as coefficients on the faces; `Unsuitable` if no function meets all of
+        it, or if the coefficients of a condition are found to vary."""
+        key = times.tobytes()
+        if key not in self._conditions:
+            asked: Asked = {}
+            for at, used, face in self._faces:
+                none = np.zeros((len(times), len(at.points), self.shape[0]))
+                constant = face.coefficients(self.dim, self.shape[0])
+                if not set(used) <= set(constant):
+                    raise Unsuitable
+                data = -np.swapaxes(at.residual(times, lambda index, none=none: none, used, constant), 1, 2)
+                shape = (1 if a == face.axis else len(axis.points) for a, axis in enumerate(self._axes))
+                tests = [np.ones((1, 1)) if a == face.axis else axis.tests for a, axis in enumerate(self._axes)]
+                found = self._each(tests, data.reshape(*data.shape[:2], *shape))
+                for entry, (component, _, _) in enumerate(face.entries):
+                    asked[component, face.axis, face.side] = found[:, entry]
+            if contradictory(asked, self.bounded):
+                raise Unsuitable
+            self._conditions = {key: asked}
+        return self._conditions[key]
 
-    def linearise(self, states: States, time: float) -> Linear:
+    def linearise(self, states: States, time: float) -> Powers:
         """The equation linearised at one time; coefficients that vary are replaced by the middle of their values, from
         which the farthest is as near as can be."""
         powers = np.zeros((self.statement.order + 1, self.shape[0]))
@@ -193,15 +212,15 @@ class Tensors:
             for a, index in enumerate(self._used):
                 own = found[:, np.argsort(self._matched), a, np.arange(self.shape[0])]
                 powers[index[-1]] += 0.0 if any(index[:-1]) else (own.max(axis=0) + own.min(axis=0)) / 2
-            return Linear(powers)
+            return Powers(powers)
         for (*orders, in_time), factor in constant.items():
             powers[in_time] += 0.0 if any(orders) else factor
-        return Linear(powers)
+        return Powers(powers)
 
-    def factor(self, linear: Linear, rates: Complex[np.ndarray, " k"]) -> Diagonal:
+    def factor(self, linear: Powers, rates: Complex[np.ndarray, " k"]) -> Diagonal:
         """The equations for functions that grow as exp(rate t)."""
         return Diagonal(
-            self.parts, self._axes, self.bounded, (rates[:, None] ** np.arange(len(linear.powers))) @ linear.powers
+            self.parts, self._axes, self.bounded, (rates[:, None] ** np.arange(len(linear.factors))) @ linear.factors
         )
 
     @cached_property
@@ -248,7 +267,7 @@ class Tensors:
 
     def _moved(self, states: States, counts: tuple[int, ...]) -> "tuple[Tensors, States]":
         """The same functions, with other numbers of polynomials."""
-        other, found = Tensors(self.statement, self.parts, counts, self._number), []
+        other, found = Tensors(self.statement, self.parts, counts, self._least), []
         common = (slice(None), *(slice(min(pair)) for pair in zip(self.counts, counts, strict=True)))
         for state in states:
             moved = np.zeros(other.shape)
@@ -271,7 +290,7 @@ class Tensors:
         """Fewer polynomials along axes where they suffice."""
         counts = list(self.counts)
         for axis in range(self.dim):
-            fewer = FIRST[self._number % 2]
+            fewer = self._least
             while fewer < counts[axis] and any(
                 np.any(self._beyond(state, axis, int(fewer * (1 - LAST)) - 1) > COARSER * tol * scale)
                 for state, scale in zip(states, scales, strict=True)
@@ -287,7 +306,7 @@ class Tensors:
 
     def described(self, description: list[int]) -> "Tensors":
         """So many polynomials along each axis."""
-        return Tensors(self.statement, self.parts, tuple(map(int, description)), self._number)
+        return Tensors(self.statement, self.parts, tuple(map(int, description)), self._least)
 
 
 def finer(count: int) -> int:

@@ -18,7 +18,8 @@ NOISE = 1e-12
 the order of the equation."""
 
 SAME = 1e-10
-"""Terms with constant coefficients that differ by less than this fraction are the same: rounding."""
+"""Coefficients that differ by less than this fraction of their own are the same, as are the terms with them: rounding.
+"""
 
 JetOf = Callable[[Index], Float[np.ndarray, "p n C"]]
 """A derivative of the solution, in space and time, at points of space and p times."""
@@ -83,7 +84,8 @@ class TermAt:
             left, coefficients = self._affine(z, normals, used)
             here = [a for a, index in enumerate(used) if index not in constant]
             for a in set(range(len(used))) - set(here):
-                if np.max(np.abs(coefficients[:, :, a] - constant[used[a]])) > SAME * np.max(np.abs(constant[used[a]])):
+                own = constant[used[a]]
+                if np.any(np.abs(coefficients[:, :, a] - own) > SAME * np.abs(own)):
                     raise Unsuitable
             if here:
                 jet = np.stack([jet_of(used[a]).reshape(len(z), -1) for a in here])

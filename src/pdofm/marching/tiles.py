@@ -25,6 +25,7 @@ from pdofm.marching.arrays import Points, Vector
 from pdofm.marching.joints import Joints
 from pdofm.marching.saddle import Saddle
 from pdofm.marching.spaces import FactorsByRate, States, forget
+from pdofm.marching.spots import known_spots
 from pdofm.marching.statement import Statement
 from pdofm.marching.trees import first_tree, merged_tree, numbers_of, parents, split_tree, tree_of
 from pdofm.numerics.nodes import tensor, tensor_chebyshev
@@ -276,12 +277,17 @@ class Tiles:
         other = Tiles(self.statement, self.degree, tree, dict(self.cover.known))
         return other, self._moved(states, other)
 
+    def _meets_spot(self, node: int) -> bool:
+        """Whether data vary in a small place in a box: no points are given up there."""
+        lower, upper = (np.asarray(each)[None] for each in self.tree.box(node))
+        return any(spot.meets(lower, upper)[0] for spot in known_spots(self.statement))
+
     def coarsened(self, states: States, scales: list[Vector], tol: float) -> "tuple[Tiles, States]":
         """Join pairs of boxes that were cut last, where one polynomial suffices; this space if there are none."""
         pairs = [
             (node, a, b)
             for node, a, b in parents(self.tree).tolist()
-            if a in self.cover.numbers and b in self.cover.numbers
+            if a in self.cover.numbers and b in self.cover.numbers and not self._meets_spot(node)
         ]
         if not pairs or self.count <= FEWEST_PATCHES:
             return self, states
