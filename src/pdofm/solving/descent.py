@@ -54,7 +54,12 @@ PLACES, MOST_PLACES, WORK = 24, 300, 1e10
 rows times columns squared for each step of a solve, allow it."""
 
 DESCENTS = 3
-"""From how many of them, those with the smallest misfit, the search is repeated."""
+"""From how many of the nearer half of them, and of all, the search is repeated: those with the smallest misfit."""
+
+FINE, BAD, POINTLESS = 0, 1, 2
+"""How good a place is where a search ended: the data do not speak against it; they do; or nothing can be said there,
+because the data hardly depend on the numbers or the solution is not resolved. A smaller misfit in a pointless place is
+worth less than a larger one in another."""
 
 
 class Descent:
@@ -116,6 +121,23 @@ class Descent:
             self._reach = SHRINK * float(np.max(norms * np.abs(step)))
         return 0.0
 
+    def asked(self) -> tuple[Vector, Vector, Vector]:
+        """The step that the linearised problem asks for, without and within bounds, and the standard deviations of
+        the coordinates after it, where the noise is what it then leaves of the data."""
+        jacobian, target = self.linearised()
+        residual, prior = jacobian @ self.q - target, self.prior.rows(self.weights)
+        stacked, sides = np.vstack([jacobian, prior]), np.concatenate([residual, prior @ self.q])
+        norms = np.linalg.norm(stacked, axis=0)
+        scale = np.where(norms > 0, norms, 1.0)
+        inverse = np.linalg.pinv(stacked / scale, rcond=FLATTEST) / scale[:, None]
+        step, noise = -inverse @ sides, 1.0
+        if self.forward.data.noise is None:
+            freedom = len(sides) - len(self.q)
+            noise = float(np.linalg.norm(sides + stacked @ step)) / max(freedom, 1) ** 0.5
+        self._reach = np.inf
+        within = self._within_reach(jacobian, residual, np.linalg.norm(jacobian, axis=0), prior)
+        return step, within, noise * np.linalg.norm(inverse, axis=1)
+
     def loss(self, state: State, q: Vector, prior: Float[np.ndarray, "s p"]) -> float:
         """What is minimised."""
         return float(np.sum(robust_loss(state.residual**2, self.thresholds)[0]) + np.sum((prior @ q) ** 2))
@@ -164,21 +186,14 @@ def losses(forward: Forward) -> Float[np.ndarray, " r"]:
     return np.concatenate(parts) if parts else np.full(1, np.inf)
 
 
-def search(
-    forward: Forward, numbers: Numbers, prior: Prior, start: Vector, is_bad: Callable[[Descent], bool]
-) -> Descent:
+def search(forward: Forward, numbers: Numbers, prior: Prior, start: Vector, doubt: Callable[[Descent], int]) -> Descent:
     """The parameters with the smallest misfit, from a start; from others, too, if that ends badly."""
     first = forward.at(numbers.outward(numbers.inside(start)))
     found = Descent(forward, numbers, prior, first)
     if first.is_sound:
         found.run()
-    if not first.is_sound or (numbers.names and is_bad(found)):
-        for state in _elsewhere(forward, numbers, prior, first, is_bad):
-            other = Descent(forward, numbers, prior, state).run()
-            if not found.state.is_sound or _misfit(other) < _misfit(found):
-                found = other
-            if not is_bad(found):
-                break
+    if not first.is_sound or (numbers.names and doubt(found) != FINE):
+        found = _elsewhere(found, numbers.elsewhere(numbers.inside(first.vector), _count(first)), doubt)
     if not np.isfinite(found.state.residual).all():
         raise SolveError(
             f"The solution with the parameters at their starts, {numbers.shown(start)}, is not finite, nor is it with "
@@ -187,25 +202,46 @@ def search(
     return found
 
 
-def _misfit(descent: Descent) -> float:
-    return descent.loss(descent.state, descent.q, np.zeros((0, len(descent.q))))
+def _elsewhere(found: Descent, places: Float[np.ndarray, "n p"], doubt: Callable[[Descent], int]) -> Descent:
+    """The best place that a search from other numbers leads to, or what was found already."""
+
+    def worth(descent: Descent) -> tuple[bool, float, int]:
+        if not descent.state.is_sound:
+            return True, np.inf, POINTLESS
+        doubts, misfit = doubt(descent), descent.loss(descent.state, descent.q, np.zeros((0, len(descent.q))))
+        return doubts == POINTLESS, misfit, doubts
+
+    # What fits worse than another place is not explained there, whatever it looks like.
+    best, looked_at, tried = worth(found), [], set()
+    for near in np.array_split(places, 2):
+        for q in near:
+            place = _at(found, q)
+            if place is not None:
+                value = worth(place)
+                if value < best and value[-1] == FINE:
+                    return place.run()
+                looked_at.append((value, len(looked_at), place))
+        for _, index, place in sorted(looked_at, key=lambda each: each[:2])[:DESCENTS]:
+            if index not in tried:
+                tried.add(index)
+                place.run()
+                found, best = min((found, best), (place, worth(place)), key=lambda each: each[1])
+                if best[-1] == FINE:
+                    return found
+    return found
 
 
-def _elsewhere(
-    forward: Forward, numbers: Numbers, prior: Prior, first: State, is_bad: Callable[[Descent], bool]
-) -> list[State]:
-    """Solutions with other numbers: the first that is not bad, or those with the smallest misfit."""
-    found: list[Descent] = []
+def _at(found: Descent, q: Vector) -> Descent | None:
+    """A search that starts from other numbers; None if the equation has no solution there."""
+    try:
+        state = found.forward.at(found.numbers.outward(q))
+    except PdofmError:
+        return None
+    return Descent(found.forward, found.numbers, found.prior, state) if state.is_sound else None
+
+
+def _count(first: State) -> int:
+    """At how many places the search may look."""
     rows, columns = first.system.A.shape
     solves = max(len(first.outcome.steps), 1)
-    count = int(np.clip(min(WORK / (rows * columns**2), MOST_PLACES) / solves, PLACES, MOST_PLACES))
-    for q in numbers.elsewhere(numbers.inside(first.vector), count):
-        try:
-            state = forward.at(numbers.outward(q))
-        except PdofmError:
-            continue
-        if state.is_sound:
-            found.append(Descent(forward, numbers, prior, state))
-            if not is_bad(found[-1]):
-                return [state]
-    return [each.state for each in sorted(found, key=_misfit)[:DESCENTS]]
+    return int(np.clip(min(WORK / (rows * columns**2), MOST_PLACES) / solves, PLACES, MOST_PLACES))
