@@ -53,8 +53,9 @@ PLACES, MOST_PLACES, WORK = 24, 300, 1e10
 """Other numbers that are looked at if the first search ends badly: so many, or more if that many multiplications, with
 rows times columns squared for each step of a solve, allow it."""
 
-DESCENTS = 3
-"""From how many of the nearer half of them, and of all, the search is repeated: those with the smallest misfit."""
+NEARER, DESCENTS = (0.2, 0.5), 4
+"""They are looked at in three groups, up to these parts of them, from near to far. From the best places of each group
+that are better than their neighbours, so many, the search is repeated."""
 
 FINE, BAD, POINTLESS = 0, 1, 2
 """How good a place is where a search ended: the data do not speak against it; they do; or nothing can be said there,
@@ -212,22 +213,31 @@ def _elsewhere(found: Descent, places: Float[np.ndarray, "n p"], doubt: Callable
         return doubts == POINTLESS, misfit, doubts
 
     # What fits worse than another place is not explained there, whatever it looks like.
-    best, looked_at, tried = worth(found), [], set()
-    for near in np.array_split(places, 2):
-        for q in near:
-            place = _at(found, q)
-            if place is not None:
-                value = worth(place)
-                if value < best and value[-1] == FINE:
-                    return place.run()
-                looked_at.append((value, len(looked_at), place))
-        for _, index, place in sorted(looked_at, key=lambda each: each[:2])[:DESCENTS]:
-            if index not in tried:
-                tried.add(index)
-                place.run()
-                found, best = min((found, best), (place, worth(place)), key=lambda each: each[1])
-                if best[-1] == FINE:
-                    return found
+    best, looked_at = worth(found), []
+    for near in np.split(places, [int(share * len(places)) for share in NEARER]):
+        begun = len(looked_at)
+        looked_at += [(worth(place), place) for place in (_at(found, q) for q in near) if place is not None]
+        for index in [each for each in _valleys(looked_at) if each >= begun][:DESCENTS]:
+            place = looked_at[index][1].run()
+            found, best = min((found, best), (place, worth(place)), key=lambda each: each[1])
+            if best[-1] == FINE:
+                return found
+    return found
+
+
+def _valleys(looked_at: list[tuple[tuple, Descent]]) -> list[int]:
+    """The places that are better than their neighbours, the best first."""
+    if not looked_at:
+        return []
+    q = np.array([place.q for _, place in looked_at])[:, : len(looked_at[0][1].numbers.names)]
+    spread = np.std(q, axis=0)
+    q = q / np.where(spread > 0, spread, 1.0)
+    order = sorted(range(len(q)), key=lambda each: looked_at[each][0])
+    rank, found = np.argsort(order), []
+    for each in order:
+        neighbours = np.argsort(np.sum((q - q[each]) ** 2, axis=1), kind="stable")[1 : 2 * q.shape[1] + 1]
+        if (rank[neighbours] > rank[each]).all():
+            found.append(each)
     return found
 
 
