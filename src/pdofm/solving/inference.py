@@ -112,8 +112,6 @@ def infer(
         estimate=error,
         free=fitted.free,
         misfit=fitted.misfit,
-        unexplained=unexplained(state) if forward.data.is_unscaled else None,
-        likeness=likeness(state) if forward.data.is_unscaled else 1.0,
         **_rest(found),
     )
     return Inferred(
@@ -133,9 +131,11 @@ def infer(
 
 
 def _rest(found: Descent) -> dict[str, Any]:
-    """Whether the search ended where the misfit is smallest: what the verdict should know."""
-    step, within, deviations = found.asked()
+    """What is left where the search ended, of the data and of the search: evidence for the verdict."""
+    (step, within, deviations), is_unscaled = found.asked(), found.forward.data.is_unscaled
     return {
+        "unexplained": unexplained(found.state) if is_unscaled else None,
+        "likeness": likeness(found.state) if is_unscaled else 1.0,
         "held_back": held_back(found.numbers, found.q, step, deviations),
         "is_pending": is_pending(found.q, within, deviations),
     }

@@ -44,11 +44,8 @@ UNEXPLAINED = 0.5
 """Of data without known noise at most this may be left when they are fitted, relative to how much they vary."""
 
 UNLIKELY = 1e-6
-"""Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise."""
-
-
-UNLIKE_NOISE = 1e-4
-"""What is left of the data is not noise if white noise looks as smooth as it with this probability, or less."""
+"""Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise; so do data
+of which noise leaves something as smooth with this probability, or less."""
 
 
 class Status(StrEnum):
@@ -299,7 +296,7 @@ def _fits(evidence: Evidence) -> Failure | None:
     if evidence.unexplained is not None and evidence.unexplained > UNEXPLAINED:
         message = f"the solution does not explain the data: {evidence.unexplained:.0%} of their variation is left"
         return Status.MISFIT, message, "check the equation, start elsewhere, or say how noisy the data are (noise=)"
-    if evidence.likeness <= UNLIKE_NOISE:
+    if evidence.likeness <= UNLIKELY:
         message = (
             f"the solution does not explain the data: {evidence.unexplained or 0.0:.1%} of their variation is left, "
             f"and that is not like noise, which looks as smooth with a probability of {evidence.likeness:.0e}"
