@@ -53,8 +53,14 @@ PLACES, MOST_PLACES, WORK = 24, 300, 1e10
 """Other numbers that are looked at if the first search ends badly: so many, or more if that many multiplications, with
 rows times columns squared for each step of a solve, allow it."""
 
-DESCENTS = 3
-"""From how many of them, those with the smallest misfit, the search is repeated."""
+NEARER, DESCENTS = (0.2, 0.5), 4
+"""They are looked at in three groups, up to these parts of them, from near to far. From the best places of each group
+that are better than their neighbours, so many, the search is repeated."""
+
+FINE, BAD, POINTLESS = 0, 1, 2
+"""How good a place is where a search ended: the data do not speak against it; they do; or nothing can be said there,
+because the data hardly depend on the numbers or the solution is not resolved. A smaller misfit in a pointless place is
+worth less than a larger one in another."""
 
 
 class Descent:
@@ -116,6 +122,23 @@ class Descent:
             self._reach = SHRINK * float(np.max(norms * np.abs(step)))
         return 0.0
 
+    def asked(self) -> tuple[Vector, Vector, Vector]:
+        """The step that the linearised problem asks for, without and within bounds, and the standard deviations of
+        the coordinates after it, where the noise is what it then leaves of the data."""
+        jacobian, target = self.linearised()
+        residual, prior = jacobian @ self.q - target, self.prior.rows(self.weights)
+        stacked, sides = np.vstack([jacobian, prior]), np.concatenate([residual, prior @ self.q])
+        norms = np.linalg.norm(stacked, axis=0)
+        scale = np.where(norms > 0, norms, 1.0)
+        inverse = np.linalg.pinv(stacked / scale, rcond=FLATTEST) / scale[:, None]
+        step, noise = -inverse @ sides, 1.0
+        if self.forward.data.noise is None:
+            freedom = len(sides) - len(self.q)
+            noise = float(np.linalg.norm(sides + stacked @ step)) / max(freedom, 1) ** 0.5
+        self._reach = np.inf
+        within = self._within_reach(jacobian, residual, np.linalg.norm(jacobian, axis=0), prior)
+        return step, within, noise * np.linalg.norm(inverse, axis=1)
+
     def loss(self, state: State, q: Vector, prior: Float[np.ndarray, "s p"]) -> float:
         """What is minimised."""
         return float(np.sum(robust_loss(state.residual**2, self.thresholds)[0]) + np.sum((prior @ q) ** 2))
@@ -164,21 +187,14 @@ def losses(forward: Forward) -> Float[np.ndarray, " r"]:
     return np.concatenate(parts) if parts else np.full(1, np.inf)
 
 
-def search(
-    forward: Forward, numbers: Numbers, prior: Prior, start: Vector, is_bad: Callable[[Descent], bool]
-) -> Descent:
+def search(forward: Forward, numbers: Numbers, prior: Prior, start: Vector, doubt: Callable[[Descent], int]) -> Descent:
     """The parameters with the smallest misfit, from a start; from others, too, if that ends badly."""
     first = forward.at(numbers.outward(numbers.inside(start)))
     found = Descent(forward, numbers, prior, first)
     if first.is_sound:
         found.run()
-    if not first.is_sound or (numbers.names and is_bad(found)):
-        for state in _elsewhere(forward, numbers, prior, first, is_bad):
-            other = Descent(forward, numbers, prior, state).run()
-            if not found.state.is_sound or _misfit(other) < _misfit(found):
-                found = other
-            if not is_bad(found):
-                break
+    if not first.is_sound or (numbers.names and doubt(found) != FINE):
+        found = _elsewhere(found, numbers.elsewhere(numbers.inside(first.vector), _count(first)), doubt)
     if not np.isfinite(found.state.residual).all():
         raise SolveError(
             f"The solution with the parameters at their starts, {numbers.shown(start)}, is not finite, nor is it with "
@@ -187,25 +203,55 @@ def search(
     return found
 
 
-def _misfit(descent: Descent) -> float:
-    return descent.loss(descent.state, descent.q, np.zeros((0, len(descent.q))))
+def _elsewhere(found: Descent, places: Float[np.ndarray, "n p"], doubt: Callable[[Descent], int]) -> Descent:
+    """The best place that a search from other numbers leads to, or what was found already."""
+
+    def worth(descent: Descent) -> tuple[bool, float, int]:
+        if not descent.state.is_sound:
+            return True, np.inf, POINTLESS
+        doubts, misfit = doubt(descent), descent.loss(descent.state, descent.q, np.zeros((0, len(descent.q))))
+        return doubts == POINTLESS, misfit, doubts
+
+    # What fits worse than another place is not explained there, whatever it looks like.
+    best, looked_at = worth(found), []
+    for near in np.split(places, [int(share * len(places)) for share in NEARER]):
+        begun = len(looked_at)
+        looked_at += [(worth(place), place) for place in (_at(found, q) for q in near) if place is not None]
+        for index in [each for each in _valleys(looked_at) if each >= begun][:DESCENTS]:
+            place = looked_at[index][1].run()
+            found, best = min((found, best), (place, worth(place)), key=lambda each: each[1])
+            if best[-1] == FINE:
+                return found
+    return found
 
 
-def _elsewhere(
-    forward: Forward, numbers: Numbers, prior: Prior, first: State, is_bad: Callable[[Descent], bool]
-) -> list[State]:
-    """Solutions with other numbers: the first that is not bad, or those with the smallest misfit."""
-    found: list[Descent] = []
+def _valleys(looked_at: list[tuple[tuple, Descent]]) -> list[int]:
+    """The places that are better than their neighbours, the best first."""
+    if not looked_at:
+        return []
+    q = np.array([place.q for _, place in looked_at])[:, : len(looked_at[0][1].numbers.names)]
+    spread = np.std(q, axis=0)
+    q = q / np.where(spread > 0, spread, 1.0)
+    order = sorted(range(len(q)), key=lambda each: looked_at[each][0])
+    rank, found = np.argsort(order), []
+    for each in order:
+        neighbours = np.argsort(np.sum((q - q[each]) ** 2, axis=1), kind="stable")[1 : 2 * q.shape[1] + 1]
+        if (rank[neighbours] > rank[each]).all():
+            found.append(each)
+    return found
+
+
+def _at(found: Descent, q: Vector) -> Descent | None:
+    """A search that starts from other numbers; None if the equation has no solution there."""
+    try:
+        state = found.forward.at(found.numbers.outward(q))
+    except PdofmError:
+        return None
+    return Descent(found.forward, found.numbers, found.prior, state) if state.is_sound else None
+
+
+def _count(first: State) -> int:
+    """At how many places the search may look."""
     rows, columns = first.system.A.shape
     solves = max(len(first.outcome.steps), 1)
-    count = int(np.clip(min(WORK / (rows * columns**2), MOST_PLACES) / solves, PLACES, MOST_PLACES))
-    for q in numbers.elsewhere(numbers.inside(first.vector), count):
-        try:
-            state = forward.at(numbers.outward(q))
-        except PdofmError:
-            continue
-        if state.is_sound:
-            found.append(Descent(forward, numbers, prior, state))
-            if not is_bad(found[-1]):
-                return [state]
-    return [each.state for each in sorted(found, key=_misfit)[:DESCENTS]]
+    return int(np.clip(min(WORK / (rows * columns**2), MOST_PLACES) / solves, PLACES, MOST_PLACES))

@@ -36,6 +36,7 @@ class Measurements:
 
     Attributes:
         variation: the norm of their differences from their means, of each of the data, or their own if all are equal.
+        variations: the same for each set of data alone.
     """
 
     blocks: Sequence[Block]
@@ -43,6 +44,7 @@ class Measurements:
     noise: Vector | None
     losses: Sequence[tuple[str | None, int]]
     variation: float
+    variations: Sequence[float]
 
     @property
     def is_unscaled(self) -> bool:
@@ -61,7 +63,7 @@ class Measurements:
 def measurements(discretisation: Discretisation) -> Measurements:
     """The data of a problem, in a discretisation of it."""
     problem = discretisation.problem
-    blocks, values, noise, losses, varied = [], [], [], [], 0.0
+    blocks, values, noise, losses, varied = [], [], [], [], []
     for data, term in problem.measured:
         points = problem.given_points(term)
         normals = np.zeros((len(points), points.shape[1] - problem.layout.has_time))
@@ -71,13 +73,14 @@ def measurements(discretisation: Discretisation) -> Measurements:
         )
         rows, each = data.rows(len(points), probe.shape[1], problem.layout.is_complex)
         values.append(rows.reshape(-1))
-        varied += float(np.sum((rows - np.mean(rows, axis=0)) ** 2))
+        varied.append((float(np.linalg.norm(rows - np.mean(rows, axis=0))), float(np.linalg.norm(rows)) or 1.0))
         noise.append(None if each is None else each.reshape(-1))
         losses.append((data.robust, rows.size))
     known = [each for each in noise if each is not None]
     joined = np.concatenate(values) if values else np.zeros(0)
-    variation = varied**0.5 or float(np.linalg.norm(joined)) or 1.0
-    return Measurements(blocks, joined, np.concatenate(known) if known else None, losses, variation)
+    variation = float(np.linalg.norm([each for each, _ in varied])) or float(np.linalg.norm(joined)) or 1.0
+    each_of = [each or size for each, size in varied]
+    return Measurements(blocks, joined, np.concatenate(known) if known else None, losses, variation, each_of)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,20 +28,24 @@ from pdofm.problem.problem import Problem
 from pdofm.problem.unknown import Field, Number
 from pdofm.solving.clock import Clock
 from pdofm.solving.conclude import concluded
-from pdofm.solving.descent import Descent, losses, search
+from pdofm.solving.descent import BAD, FINE, POINTLESS, Descent, losses, search
 from pdofm.solving.forward import Forward, State
 from pdofm.solving.inferred import Correction, FoundField, Inferred
 from pdofm.solving.methods import Method, Picard
+from pdofm.solving.misfit import EXACT, NUMERICAL, coarser, held_back, is_pending, likeness, numerical, unexplained
 from pdofm.solving.prior import Prior, field_space
 from pdofm.solving.statistics import Fitted, Numbers
 from pdofm.solving.verdict import UNLIKELY, judge
 
-NEAR = 0.95
-"""The fraction of the features in which a second solution shows how resolution changes the parameters."""
-
 DOUBTFUL = 0.05
 """If more than this is left of the data, relative to how much they vary, and noise is no reason, other numbers are
 tried."""
+
+SUSPICIOUS = 0.01
+"""Other numbers are tried, too, if what is left is as smooth as white noise is with this probability at most."""
+
+BLURRY = 0.05
+"""A solution is not resolved if the last features change the data by more, relative to how much they vary."""
 
 CHECKED = 16
 """Points of each term at which the two ways to evaluate a field are compared."""
@@ -81,8 +85,7 @@ def infer(
     features = {name: field_space(problem.domain, each, data) for name, each in wanted.items()}
     space = ParameterSpace(len(parameters.numbers), tuple(features.values()))
     numbers = Numbers(
-        {n: each for n, each in unknowns.items() if isinstance(each, Number)},
-        {name: each.size for name, each in features.items()},
+        {n: each for n, each in unknowns.items() if isinstance(each, Number)}, {n: f.size for n, f in features.items()}
     )
     start = np.concatenate([[value for _, value in parameters.numbers], np.zeros(space.size - space.numbers)])
     forward = Forward(discretisation, method, space)
@@ -102,14 +105,14 @@ def infer(
     fixed = replace(discretisation, problem=known, blocks=state.discretisation.blocks, held_out=held_out)
     solution = concluded(fixed, state.outcome, clock, tol)
     fitted = _statistics(state, numbers, prior.rows(weights), _sizes(known))
-    change = fitted.moved_by(_coarser(state)) if forward.data.blocks else np.zeros(len(vector))
+    change = fitted.moved_by(coarser(state)) if forward.data.blocks else np.zeros(len(vector))
     error = max(solution.error_estimate, fitted.relative(change))
     evidence = replace(
         solution.verdict.evidence,
         estimate=error,
         free=fitted.free,
         misfit=fitted.misfit,
-        unexplained=_unexplained(state) if forward.data.is_unscaled else None,
+        **_rest(found),
     )
     return Inferred(
         known,
@@ -127,17 +130,36 @@ def infer(
     )
 
 
-def _doubts(forward: Forward, numbers: Numbers, sizes: Mapping[str, float]) -> Callable[[Descent], bool]:
-    """Whether the data speak against a place where the search ended."""
+def _rest(found: Descent) -> dict[str, Any]:
+    """What is left where the search ended, of the data and of the search: evidence for the verdict."""
+    (step, within, deviations), is_unscaled = found.asked(), found.forward.data.is_unscaled
+    return {
+        "unexplained": unexplained(found.state) if is_unscaled else None,
+        "likeness": likeness(found.state) if is_unscaled else 1.0,
+        "held_back": held_back(found.numbers, found.q, step, deviations),
+        "is_pending": is_pending(found.q, within, deviations),
+    }
 
-    def is_bad(descent: Descent) -> bool:
-        if (_unexplained(descent.state) or 0.0) <= DOUBTFUL:
-            return False
-        fitted = _statistics(descent.state, numbers, descent.prior.rows(descent.weights), sizes)
-        is_likely = fitted.misfit is None or fitted.misfit > UNLIKELY
-        return forward.data.is_unscaled or bool(fitted.free) or not is_likely
 
-    return is_bad
+def _doubts(forward: Forward, numbers: Numbers, sizes: Mapping[str, float]) -> Callable[[Descent], int]:
+    """Whether the data speak against a place where the search ended, or say nothing there."""
+
+    def doubt(descent: Descent) -> int:
+        state, left = descent.state, unexplained(descent.state) or 0.0
+        change = numerical(state)
+        if left <= max(EXACT, min(NUMERICAL * change, BLURRY)):
+            return FINE
+        fitted = _statistics(state, numbers, descent.prior.rows(descent.weights), sizes)
+        if forward.data.is_unscaled:
+            is_bad = left > DOUBTFUL or likeness(state) < SUSPICIOUS
+        else:
+            is_unlikely = fitted.misfit is not None and fitted.misfit <= UNLIKELY
+            is_bad = is_unlikely or (left > DOUBTFUL and bool(fitted.free))
+        if not is_bad:
+            return FINE
+        return POINTLESS if fitted.is_vague or change > BLURRY else BAD
+
+    return doubt
 
 
 def _found_fields(
@@ -198,17 +220,3 @@ def _statistics(state: State, numbers: Numbers, prior: np.ndarray, sizes: Mappin
     return Fitted.of(
         numbers, state.vector, state.residual, state.jacobian, thresholds, is_unknown, max(size, 1.0), prior, sizes
     )
-
-
-def _unexplained(state: State) -> float | None:
-    """The residual of the data relative to how much they vary; None without data."""
-    data = state.forward.data
-    return float(np.linalg.norm(state.residual * data.scales)) / data.variation if data.blocks else None
-
-
-def _coarser(state: State) -> np.ndarray:
-    """How the residual of the data changes if the last features are left out."""
-    c, features = state.coefficients, state.discretisation.features
-    kept = min(int(np.searchsorted(features.ranks, NEAR)), len(c) - 1)
-    coarse = state.outcome.factorization.coarse(state.outcome.projected, kept * c.shape[1])
-    return state.of_data @ (coarse - c.reshape(-1)) / state.forward.data.scales

@@ -37,8 +37,9 @@ NEGLIGIBLE = 1e-6
 FACTOR = math.e
 """By which factor a positive number changes at most in a step."""
 
-FAR = 1000.0
-"""How far from their start numbers are looked for: so many times as large or small."""
+FAR, NEAREST = 1000.0, 0.01
+"""How far from their start numbers are looked for: so many times as large or small, and the distance of the nearest,
+of its logarithm, relative to that of the farthest."""
 
 
 class Numbers:
@@ -81,24 +82,31 @@ class Numbers:
         return np.array([math.log(FACTOR) if number.positive else np.inf for number in self._numbers])
 
     def elsewhere(self, q: Vector, count: int) -> np.ndarray:
-        """Coordinates of other numbers, that many: between finite bounds, else up to `FAR` times as large or small,
-        with both signs if numbers need not be positive. Coefficients of fields stay."""
+        """Coordinates of other numbers, that many, the nearest first: up to finite bounds, else up to `FAR` times as
+        large or small, with both signs if numbers need not be positive. Coefficients of fields stay."""
         found = np.tile(q, (count, 1))
-        shares = spread_evenly(count, len(self.names))
+        directions = 2 * spread_evenly(count, len(self.names)) - 1
+        directions /= np.max(np.abs(directions), axis=1, keepdims=True)
+        distances = NEAREST + (1 - NEAREST) * np.linspace(0.0, 1.0, count) ** 2
         for i, number in enumerate(self._numbers[: len(self.names)]):
-            (lower, upper), away = number.bounds, 2 * shares[:, i] - 1
+            (lower, upper), away = number.bounds, distances * directions[:, i]
             if np.isfinite(upper - lower):
-                found[:, i] = lower + shares[:, i] * (upper - lower)
+                ends = np.where(away > 0, upper - q[i], q[i] - lower)
+                found[:, i] = q[i] + away * ends
             elif number.positive:
                 found[:, i] = q[i] + away * math.log(FAR)
             else:
-                found[:, i] = (abs(q[i]) or 1.0) / FAR * np.sinh(away * math.asinh(FAR**2))
+                found[:, i] = q[i] + (abs(q[i]) or 1.0) * np.sinh(away * math.asinh(FAR))
             found[:, i] = np.clip(found[:, i], lower, upper)
         return found
 
     def outward(self, coordinates: Float[np.ndarray, " p"]) -> np.ndarray:
         """The values at coordinates."""
         return np.array([number.outward(q) for number, q in zip(self._numbers, coordinates, strict=True)])
+
+    def outward_at(self, index: int, coordinate: float) -> float:
+        """The value of one parameter at its coordinate."""
+        return float(self._numbers[index].outward(coordinate))
 
     def slopes(self, vector: Float[np.ndarray, " p"]) -> np.ndarray:
         """The derivatives of the values with respect to their coordinates."""
@@ -184,6 +192,13 @@ class Fitted:
         free = _free_combination(numbers, sizes, (singular, right, scale), factor * numbers.slopes(vector), seen)
         free = free or _uncertain_fields(numbers, covariance, field_sizes)
         return cls(numbers, vector, sizes, intervals, covariance, noise, free, misfit, inverse)
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether a number is as uncertain as it is large."""
+        first = len(self.numbers.names)
+        deviations = np.sqrt(np.diag(self.covariance)) * self.numbers.slopes(self.vector)
+        return bool(self.free) or bool((deviations[:first] > self.sizes[:first]).any())
 
     def moved_by(self, change: Float[np.ndarray, " d"]) -> np.ndarray:
         """How far the coordinates move if the residuals change by that much."""

@@ -44,7 +44,8 @@ UNEXPLAINED = 0.5
 """Of data without known noise at most this may be left when they are fitted, relative to how much they vary."""
 
 UNLIKELY = 1e-6
-"""Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise."""
+"""Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise; so do data
+of which noise leaves something as smooth with this probability, or less."""
 
 
 class Status(StrEnum):
@@ -89,6 +90,9 @@ class Evidence:
         free: the combination of unknown numbers that the data do not determine; empty if they determine all.
         misfit: how probable it is that data with their noise fit as badly as these.
         unexplained: of data without known noise what is left when they are fitted, relative to how much they vary.
+        likeness: how probable it is that white noise looks as smooth as what is left of the data.
+        held_back: the unknown numbers that a bound keeps from their best values, in words.
+        is_pending: whether the search for unknown numbers ended before its steps were small.
         features, points, usual_points: how many features and collocation points inside the domain were used, and how
             many points are usual for as many features.
     """
@@ -110,6 +114,9 @@ class Evidence:
     free: str = ""
     misfit: float | None = None
     unexplained: float | None = None
+    likeness: float = 1.0
+    held_back: str = ""
+    is_pending: bool = False
     features: int = 0
     points: int = 0
     usual_points: int = 0
@@ -291,11 +298,29 @@ def _identified(evidence: Evidence) -> Failure | None:
     return Status.FREE_NUMBERS, message, "measure something else, too, or give one of the numbers"
 
 
+def _at_rest(evidence: Evidence) -> Failure | None:
+    """The search for unknown numbers must have reached the smallest misfit."""
+    if not evidence.is_pending:
+        return None
+    message = (
+        "the search for the unknown numbers ended although the data still ask for a step larger than a tenth of a "
+    )
+    return Status.STUCK, message + "standard deviation", "start nearer (Number(start)), or use more features"
+
+
 def _fits(evidence: Evidence) -> Failure | None:
     """The misfit of the data must be explained by their noise."""
+    if evidence.held_back:
+        return Status.MISFIT, evidence.held_back, "widen the bounds, or check the equation"
     if evidence.unexplained is not None and evidence.unexplained > UNEXPLAINED:
         message = f"the solution does not explain the data: {evidence.unexplained:.0%} of their variation is left"
         return Status.MISFIT, message, "check the equation, start elsewhere, or say how noisy the data are (noise=)"
+    if evidence.likeness <= UNLIKELY:
+        message = (
+            f"the solution does not explain the data: {evidence.unexplained or 0.0:.1%} of their variation is left, "
+            f"and that is not like noise, which looks as smooth with a probability of {evidence.likeness:.0e}"
+        )
+        return Status.MISFIT, message, "check the equation, or start elsewhere"
     if evidence.misfit is None or evidence.misfit > UNLIKELY:
         return None
     probability = f"is {evidence.misfit:.0e}" if evidence.misfit > 1e-300 else "is below 1e-300"
@@ -317,6 +342,7 @@ CHECKS: tuple[Callable[[Evidence], Failure | None], ...] = (
     _satisfied,
     _confirmed,
     _fits,
+    _at_rest,
 )
 """What an answer must pass to count as converged, in order. A check of something that was not measured passes."""
 
