@@ -63,11 +63,11 @@ class Diagonal:
                         second[:LIFTING, :LIFTING] if other == axis else second, piece, other, self._dim
                     )
             # Matrices are real: real and imaginary parts are two functions.
-            parts = np.stack([rest.real, rest.imag])
+            parts = np.stack([np.real(rest), np.imag(rest)])
             for axis, one in enumerate(by_axis):
                 parts = along(one.modes.T, parts, axis, self._dim)
             solved = (parts[0] + 1j * parts[1]) / self._sizes[component]
-            parts = np.stack([solved.real, solved.imag])
+            parts = np.stack([np.real(solved), np.imag(solved)])
             for axis, one in enumerate(by_axis):
                 parts = along(one.modes, parts, axis, self._dim)
             rest.real, rest.imag = parts
