@@ -67,7 +67,7 @@ class Diagonal:
             for axis, one in enumerate(by_axis):
                 parts = along(one.modes.T, parts, axis, self._dim)
             solved = (parts[0] + 1j * parts[1]) / self._sizes[component]
-            parts = np.stack([solved.real, solved.imag])
+            parts = np.stack([np.real(solved), np.imag(solved)])
             for axis, one in enumerate(by_axis):
                 parts = along(one.modes, parts, axis, self._dim)
             rest.real, rest.imag = parts
