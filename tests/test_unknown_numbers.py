@@ -278,7 +278,7 @@ def test_what_cannot_be_found_is_refused(state, message):
 
 
 def test_data_need_one_value_for_each_point():
-    with pytest.raises(ProblemError, match=r"values of shape \(29,\) at 30 points; expected \(30,\)"):
+    with pytest.raises(ProblemError, match="29 values at 30 points; expected one value"):
         pf.solve(rod(pf.Data(PLACES, TRUTH[1:], unknown="u")), SPACE)
     with pytest.raises(ProblemError, match="complex values, but the unknowns are real"):
         pf.solve(rod(pf.Data(PLACES, 1j * TRUTH, unknown="u")), SPACE)

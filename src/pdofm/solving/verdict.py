@@ -7,8 +7,9 @@ that fails is the verdict. Iterations and training runs end for reasons of their
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
+
+from pdofm.solving.status import Status
 
 ACCEPTABLE = 1e-2
 """The relative error required where the user gives no tolerance: two correct digits."""
@@ -46,25 +47,6 @@ UNEXPLAINED = 0.5
 UNLIKELY = 1e-6
 """Data that fit as badly as theirs do with this probability, or less, contradict the model or their noise; so do data
 of which noise leaves something as smooth with this probability, or less."""
-
-
-class Status(StrEnum):
-    """How a computation ended."""
-
-    CONVERGED = "converged"
-    OUT_OF_STEPS = "all steps were used"
-    STUCK = "no step makes progress"
-    DIVERGED = "values are no longer finite"
-    INTERRUPTED = "interrupted by the user"
-    UNDETERMINED = "the solution is not unique"
-    BEYOND_ROUNDING = "the tolerance is below rounding"
-    INACCURATE = "the estimated error is above the tolerance"
-    VIOLATED = "a term is violated at held-out points"
-    UNRESOLVED = "the equation is violated between the collocation points"
-    UNCONFIRMED = "no second solution agrees"
-    FREE_NUMBERS = "the data do not determine the unknown numbers"
-    MISFIT = "the data contradict the model"
-    CONTRADICTORY = "the data contradict each other"
 
 
 @dataclass(frozen=True)
