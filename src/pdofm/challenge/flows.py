@@ -40,6 +40,10 @@ DIGITS = 1e-9
 SECONDS = 900.0
 """The budget of a row: the rows need up to a few minutes, and more where other work shares the machine."""
 
+ASKED = {"cavity-100": 2e-7, "cavity-400": 1e-6, "cavity-1000": 1e-6}
+"""The tolerances of the classical cavities: relative to their values, those at Reynolds number 100 are printed to more
+digits."""
+
 STRICTER = 400.0
 """The flow is asked for so many times more accurately than the three numbers: the lift is 500 times smaller than the
 drag, and an error of the stress counts so many times more in it than in the stress."""
@@ -95,7 +99,7 @@ ROWS: tuple[Row, ...] = (
             _GROUP,
             pf.zoo.describe(name),
             partial(_cavity, name),
-            1e-6,
+            ASKED[name],
             _published(name),
             measure="largest relative error of three extreme velocities",
         )
