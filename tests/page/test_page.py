@@ -197,7 +197,7 @@ def test_equations_of_other_kinds_are_solved(page, preset):
         Select(page["#component"]).select_by_visible_text("v")
     if preset == "heat":
         page["#time"].send_keys(Keys.HOME)
-        page.wait(lambda: abs(float(page["#high"].text)) < 1e-12)  # it begins at zero
+        page.wait(lambda: abs(float(page["#high"].text)) < 0.08)  # it begins at zero, up to 1 % of what follows
 
 
 def test_learned_features_are_compared_with_untrained_ones(page):

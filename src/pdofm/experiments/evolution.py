@@ -35,7 +35,7 @@ ROWS = {
     "wave-modes-long": Row(1e-9),
     "beam": Row(1e-10, 9.3e-9, f"6.9 s; {UNVERIFIED}"),
     "heat-corner": Row(1e-8),
-    "reaction-front": Row(1e-6),
+    "reaction-front": Row(1e-8),
     "taylor-green": Row(1e-8),
     "fisher-front": Row(1e-8),
 }
